@@ -38,10 +38,11 @@ void print_error(const Program& program, const std::string& message, int rank) {
 void end_together(Program& program, const SharedError& error) {
   if (program.training && error.code() != ExitCode::stopped)
     program.trainer->note_end("failed", error.what());
-  if (program.launch.rank == 0) print_shared(error);
+  const int speaker = program.world ? program.world->speaker() : 0;
+  if (program.launch.rank == speaker) print_shared(error);
   write_elastic_error(error.what());
   if (program.world) {
-    program.world->leave_after_rank_0();
+    program.world->leave_after_speaker();
     program.world->control().leave();
   }
   program.locked = nullptr;
@@ -82,11 +83,13 @@ ExitCode tell(Program& program) {
 }  // namespace
 
 void end_after_failure(Program& program, const Failure& failure, bool reports) {
-  if (Trainer* trainer = program.training.load()) {
+  // A worker that the others have given up writes nothing more: they save without it.
+  const bool given_up = failure.lost && failure.rank == program.launch.rank;
+  if (Trainer* trainer = program.training.load(); trainer != nullptr && !given_up) {
     const bool stopped = failure.code == ExitCode::stopped;
     trainer->note_end(stopped ? "stopped" : "failed", stopped ? "" : failure.message);
   }
-  if (OutputLock* lock = program.locked.load()) lock->remove_file();
+  if (OutputLock* lock = program.locked.load(); lock != nullptr && !given_up) lock->remove_file();
   write_elastic_error(failure.message);
   if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
   exit_now(failure.code);  // stdout is not flushed: the training thread may hold it

@@ -2,6 +2,7 @@
 
 #include "commands.h"
 #include "decent/checkpoint/facts.h"
+#include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
 #include "decent/resume/run_output.h"
 #include "decent/resume/topics.h"
@@ -22,6 +23,22 @@ namespace {
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.cause() + ". Saved '" + saved.string() +
                                            "'; go on with --resume auto");
+}
+
+/// Not a stage of agree() either: only the workers that are left take part.
+[[noreturn]] void end_lost(Program& program, const Team& team) {
+  const std::optional<std::filesystem::path> saved = program.trainer->save_of_survivors();
+  const Farewell farewell = team.control().farewell();
+  std::string text = farewell.reason();
+  if (saved) {
+    text +=
+        "\nThe others have saved all steps in '" + saved->string() + "'; go on with --resume auto";
+  } else if (!farewell.saves()) {
+    text += "\nThese workers save nothing, because as many others may still be there, or more";
+  } else {
+    text += "\nNothing was saved after that";
+  }
+  throw SharedError(ExitCode::peer_lost, text);
 }
 
 const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
@@ -52,9 +69,15 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   SessionOptions options{.run_id = start ? start->run_id : program.session,
                          .leaders = output.leaders,
                          .torchrun = program.launch.torchrun,
-                         .check_folder = [&program] {
-                           if (program.lock) program.lock->check();
-                         }};
+                         .check_folder =
+                             [&program] {
+                               if (program.lock) program.lock->check();
+                             },
+                         .take_folder =
+                             [&program] {
+                               if (program.lock && !program.lock->held())
+                                 program.lock->take(program.session);
+                             }};
   program.trainer = std::make_unique<Trainer>(std::move(run), team, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
@@ -62,6 +85,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
     if (!start->warning.empty()) log.warn(start->warning);
     program.trainer->resume_from(start->checkpoint, start->beginning.with, output.holds_checkpoint);
   }
+  program.trainer->begin_farewells();
   StartEntry said = announce_run(log, program.trainer->run(), program.trainer->size());
   team.agree("run.json", [&] {
     if (team.speaks()) write_start(log, program.trainer->run(), std::move(said));
@@ -93,9 +117,13 @@ void train(Program& program) {
     tidy_checkpoints(resume_context(program, team, run.task));
     return;
   }
-  begin(program, team, std::move(run), std::move(start));
-  if (program.trainer->train() == TrainingEnd::stopped) {
-    end_stopped(program, team);
+  try {
+    begin(program, team, std::move(run), std::move(start));
+    const TrainingEnd end = program.trainer->train();
+    if (end == TrainingEnd::lost) end_lost(program, team);
+    if (end == TrainingEnd::stopped) end_stopped(program, team);
+  } catch (const GivenUp&) {  // before the first step, or while the workers stop
+    end_lost(program, team);
   }
   program.trainer->finish();
 }

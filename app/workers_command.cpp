@@ -70,6 +70,14 @@ void check_output(const Flags& flags, const Recipe& recipe) {
   RunFolder(recipe.output).check_free();
 }
 
+// The workers that are left after a loss may take so long to save.
+std::chrono::duration<double> patience_of(const Recipe& recipe) {
+  constexpr double kToEnd = 10;
+  constexpr double kWithoutFarewell = 15;
+  const double farewell_s = recipe.parallel.farewell_s;
+  return std::chrono::duration<double>(farewell_s > 0 ? farewell_s + kToEnd : kWithoutFarewell);
+}
+
 }  // namespace
 
 bool starts_workers(const Flags& flags) {
@@ -85,7 +93,7 @@ int start_workers(const Program& program, const Flags& flags) {
   const std::string file = own_program();
   return supervise({.workers = flags.workers,
                     .max_restarts = flags.max_restarts,
-                    .patience = std::chrono::seconds(15),
+                    .patience = patience_of(recipe),
                     .command =
                         [&](int restarts) {
                           if (restarts == 0) return WorkerCommand{file, arguments_of(flags)};

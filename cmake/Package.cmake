@@ -17,9 +17,9 @@ set(headers
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/improvement optim/plateau optim/schedule optim/update_names optim/whole_gradient
   codec/slices
-  comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
+  comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/lost_workers comm/outcome comm/socket
   comm/world
-  comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness
+  comm/control/control comm/control/control_types comm/control/farewell comm/control/gather_box comm/control/links comm/control/liveness
   comm/control/own_progress comm/control/peer_link comm/control/stop_requests comm/control/stop_vote
   parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/distributed_data_parallel parallel/distributed_parameters

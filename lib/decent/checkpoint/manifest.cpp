@@ -1,5 +1,6 @@
 #include "decent/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,9 +16,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFormat = "decent-train checkpoint";
 // Version 1: every file holds all of its worker's state. kSharedVersion: some files hold parameters
 // and optimizer state for other workers too, which a program that knows only version 1 must not
-// misread.
+// misread. kLostVersion: files of lost workers are missing.
 constexpr int kVersion = 1;
 constexpr int kSharedVersion = 2;
+constexpr int kLostVersion = 3;
 // The first line around the checksum, which covers every byte after it.
 constexpr std::string_view kBegin = "{\"checksum\": \"";
 constexpr std::string_view kManifestEnd = "\",\n";
@@ -132,9 +134,24 @@ void read_data(const ManifestReader& reader, std::string_view file, Manifest& ma
   if (manifest.data->name != kDataName) reader.fail("data is not " + std::string(kDataName));
 }
 
+// Adds an entry without a name for each worker that was lost and comes next.
+void skip_lost(const std::vector<std::int64_t>& lost, Manifest& manifest) {
+  while (std::ranges::count(lost, std::ssize(manifest.files)) > 0) manifest.files.emplace_back();
+}
+
+std::vector<std::int64_t> read_lost(const ManifestReader& reader) {
+  std::vector<std::int64_t> lost;
+  for (const Json& rank : reader.list("lost")) {
+    if (!rank.is_number_integer()) reader.fail("lost holds more than ranks");
+    lost.push_back(rank.get<std::int64_t>());
+  }
+  return lost;
+}
+
 // `shared`: each file says which file holds its parameters and optimizer state.
 void read_files(const ManifestReader& reader, std::string_view file, bool shared,
-                Manifest& manifest) {
+                const std::vector<std::int64_t>& lost, Manifest& manifest) {
+  skip_lost(lost, manifest);
   for (const Json& entry : reader.list("files")) {
     const ManifestReader fields(entry, file);
     CheckpointFile listed = read_file(fields);
@@ -144,6 +161,7 @@ void read_files(const ManifestReader& reader, std::string_view file, bool shared
       reader.fail("files are not those of the ranks in their order");
     }
     manifest.files.push_back(listed);
+    skip_lost(lost, manifest);
   }
   if (manifest.files.size() != static_cast<std::size_t>(manifest.world_size)) {
     reader.fail("files does not have one file for each of world_size workers");
@@ -156,6 +174,11 @@ void read_files(const ManifestReader& reader, std::string_view file, bool shared
       reader.fail("shared_in names a file that does not hold what is shared");
     }
   }
+}
+
+int version_of(const Manifest& manifest) {
+  if (!manifest.lost().empty()) return kLostVersion;
+  return manifest.copies_alike() ? kSharedVersion : kVersion;
 }
 
 Json json_of(const Numbers& numbers) {
@@ -181,10 +204,19 @@ std::optional<double> find_number(const Numbers& numbers, std::string_view name)
 std::vector<int> Manifest::with_everything() const {
   std::vector<int> replicas;
   for (int replica = 0; replica < static_cast<int>(files.size()); ++replica) {
-    const auto holder = files[static_cast<std::size_t>(replica)].shared_in;
-    if (holder.value_or(replica) == replica) replicas.push_back(replica);
+    const CheckpointFile& file = files[static_cast<std::size_t>(replica)];
+    if (!file.name.empty() && file.shared_in.value_or(replica) == replica)
+      replicas.push_back(replica);
   }
   return replicas;
+}
+
+std::vector<int> Manifest::lost() const {
+  std::vector<int> lost;
+  for (int replica = 0; replica < static_cast<int>(files.size()); ++replica) {
+    if (files[static_cast<std::size_t>(replica)].name.empty()) lost.push_back(replica);
+  }
+  return lost;
 }
 
 std::string replica_file_name(std::int64_t rank) {
@@ -207,9 +239,12 @@ std::string print_manifest(const Manifest& manifest) {
   Json facts = Json::object();
   for (const auto& [topic, value] : manifest.facts) facts[topic] = value;
   Json files = Json::array();
-  for (const CheckpointFile& file : manifest.files) files.push_back(json_of(file));
+  for (const CheckpointFile& file : manifest.files) {
+    if (!file.name.empty()) files.push_back(json_of(file));
+  }
+  const std::vector<int> lost = manifest.lost();
   Json json = {{"format", kFormat},
-               {"version", manifest.copies_alike() ? kSharedVersion : kVersion},
+               {"version", version_of(manifest)},
                {"run", manifest.run},
                {"program", manifest.program},
                {"step", manifest.step},
@@ -223,6 +258,7 @@ std::string print_manifest(const Manifest& manifest) {
                {"recipe", manifest.recipe},
                {"facts", facts}};
   if (manifest.evaluation_pending) json["evaluation_pending"] = true;
+  if (!lost.empty()) json["lost"] = lost;
   if (manifest.data) json["data"] = json_of(*manifest.data);
   // Values come from recipes and names of tensors, which need not be UTF-8.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
@@ -236,10 +272,10 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   const ManifestReader reader(json, file);
   if (reader.text("format") != kFormat) reader.fail("it is not a checkpoint of decent-train");
   const std::int64_t version = reader.count("version");
-  if (version != kVersion && version != kSharedVersion) {
+  if (version < kVersion || version > kLostVersion) {
     throw UserError("'" + std::string(file) + "' has version " + std::to_string(version) +
                     " of the format; this program reads versions " + std::to_string(kVersion) +
-                    " and " + std::to_string(kSharedVersion));
+                    " to " + std::to_string(kLostVersion));
   }
   Manifest manifest{.run = reader.optional_text("run"),
                     .program = reader.text("program"),
@@ -254,7 +290,8 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
       reader.has("evaluation_pending") && reader.flag("evaluation_pending");
   if (reader.has("evaluations")) manifest.evaluations = read_numbers(reader, "evaluations");
   read_facts(reader, manifest);
-  read_files(reader, file, version == kSharedVersion, manifest);
+  read_files(reader, file, version == kSharedVersion,
+             version == kLostVersion ? read_lost(reader) : std::vector<std::int64_t>(), manifest);
   read_data(reader, file, manifest);
   return manifest;
 }

@@ -46,7 +46,7 @@ struct Manifest {
   Numbers evaluations = {};
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
-  std::vector<CheckpointFile> files = {};  // by rank
+  std::vector<CheckpointFile> files = {};  // by rank; without a name for a lost worker
   /// What the run has learned from its training data; nothing if an older program saved the
   /// checkpoint.
   std::optional<CheckpointFile> data = {};
@@ -54,6 +54,9 @@ struct Manifest {
   /// Whether all workers had the same parameters and optimizer states, bit for bit. Then not every
   /// file holds them.
   bool copies_alike() const { return !files.empty() && files.front().shared_in.has_value(); }
+  /// The ranks of workers that were lost in the last step: there are no files of theirs. All
+  /// others' files are whole, and a run resumes from the average of those.
+  std::vector<int> lost() const;
   /// The replicas whose files hold parameters and optimizer state.
   std::vector<int> with_everything() const;
   bool operator==(const Manifest&) const = default;

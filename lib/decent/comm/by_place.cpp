@@ -64,6 +64,9 @@ class MachinesCommunicator : public ForwardingCommunicator {
     local_->drain(give_up);
     group().drain(give_up);
   }
+  bool go_on_without(const std::shared_ptr<LostWorkers>& lost) override {
+    return local_->go_on_without(lost) && group().go_on_without(lost);
+  }
 
  private:
   bool is_local(int peer) const { return local_number_.contains(peer); }

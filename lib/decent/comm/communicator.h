@@ -22,6 +22,8 @@
 
 namespace decent {
 
+class LostWorkers;
+
 /// An operation under way (torch.distributed's Work). wait() may be called twice, and the handle
 /// may be destroyed only after it. One thread at a time uses a handle, not necessarily the one that
 /// started the operation.
@@ -140,6 +142,10 @@ class Communicator {
   /// Blocks until the device has completed everything that the current stream waits for, also in
   /// groups made from this one, or until `give_up` returns true. Then this worker may leave.
   virtual void drain(const std::function<bool()>& /*give_up*/) {}
+  /// From now on operations with one of `lost` throw GivenUp, and so do the waits for those under
+  /// way, instead of PeerLost; also in groups made from this one later. Its ranks are those of this
+  /// group, which has all workers. Returns false if the backend cannot give up operations.
+  virtual bool go_on_without(const std::shared_ptr<LostWorkers>& /*lost*/) { return false; }
 };
 
 /// The group of one worker.

@@ -45,6 +45,9 @@ class ForwardingCommunicator : public Communicator {
   }
   void connect_pairs(const std::vector<int>& peers) override { group_->connect_pairs(peers); }
   void drain(const std::function<bool()>& give_up) override { group_->drain(give_up); }
+  bool go_on_without(const std::shared_ptr<LostWorkers>& lost) override {
+    return group_->go_on_without(lost);
+  }
 
  protected:
   Communicator& group() const { return *group_; }

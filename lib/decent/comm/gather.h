@@ -65,6 +65,12 @@ std::vector<Attempt<ValueOf<Stage>>> World::attempt(const std::string& name, Sta
   return agreement_.attempt(name, std::move(stage));
 }
 
+template <StageWithValue Stage>
+std::vector<Attempt<ValueOf<Stage>>> World::attempt_of_survivors(const std::string& name,
+                                                                 Stage stage) {
+  return survivors_.attempt(name, std::move(stage));
+}
+
 template <typename T>
 std::vector<T> World::gather(const std::string& name, const T& own) {
   return agreement_.gather(name, own);

@@ -193,6 +193,12 @@ class StagedCommunicator : public Communicator {
     return std::make_shared<StagedCommunicator>(std::move(group), staging_);
   }
 
+  bool go_on_without(const std::shared_ptr<LostWorkers>& lost) override {
+    bool goes_on = false;
+    in_order([&] { goes_on = host_->go_on_without(lost); });
+    return goes_on;
+  }
+
   void barrier() override {
     in_order([&] { host_->barrier(); });
   }

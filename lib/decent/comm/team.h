@@ -52,6 +52,11 @@ class Team {
   std::vector<Attempt<ValueOf<Stage>>> attempt(const std::string& name, Stage stage) const {
     return world_->attempt(name, std::move(stage));
   }
+  template <StageWithValue Stage>
+  std::vector<Attempt<ValueOf<Stage>>> attempt_of_survivors(const std::string& name,
+                                                            Stage stage) const {
+    return world_->attempt_of_survivors(name, std::move(stage));
+  }
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own) const {
     return world_->gather(name, own);

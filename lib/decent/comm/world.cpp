@@ -37,8 +37,8 @@ using namespace std::chrono_literals;
 
 // Gloo's own patience: the control plane is the one that gives up on peers.
 constexpr auto kForever = std::chrono::milliseconds(24h);
-// How long a worker that ends waits for rank 0 to tell the user why.
-constexpr auto kWaitForRank0 = 10s;
+// How long a worker that ends waits for another one to tell the user why.
+constexpr auto kWaitForSpeaker = 10s;
 
 std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
   return std::chrono::ceil<std::chrono::milliseconds>(
@@ -150,6 +150,9 @@ World::World(const Launch& launch, WorldOptions options)
       agreement_([this](const std::string& name,
                         std::string own) { return control_->gather(name, std::move(own)); },
                  options.explain),
+      survivors_([this](const std::string& name,
+                        std::string own) { return bytes_of_survivors(name, std::move(own)); },
+                 options.explain),
       timeout_(options.timeout),
       timeout_setting_(options.timeout_setting) {
   if (launch.world_size == 1) {
@@ -221,8 +224,17 @@ std::vector<Outcome> World::attempt(const std::string& name, const std::function
   return agreement_.attempt(name, stage);
 }
 
-void World::leave_after_rank_0() {
-  if (launch_.rank != 0) control_->wait_until_left(0, kWaitForRank0);
+std::vector<std::string> World::bytes_of_survivors(const std::string& name, std::string own) {
+  std::vector<std::string> all;
+  for (auto& bytes : control_->gather_of_survivors(name, std::move(own)))
+    all.push_back(bytes ? std::move(*bytes) : to_cbor(Outcome{ExitCode::peer_lost, "lost"}));
+  return all;
+}
+
+int World::speaker() const { return control_->farewell().speaker(); }
+
+void World::leave_after_speaker() {
+  if (launch_.rank != speaker()) control_->wait_until_left(speaker(), kWaitForSpeaker);
 }
 
 // For launchers that do not say who is on this machine.

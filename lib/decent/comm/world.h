@@ -67,14 +67,21 @@ class World {
   template <StageWithValue Stage>
   std::vector<Attempt<ValueOf<Stage>>> attempt(const std::string& name, Stage stage);
 
+  /// attempt() among the workers that are left in a farewell (Control::begin_farewells). Lost ones
+  /// have the outcome peer_lost.
+  template <StageWithValue Stage>
+  std::vector<Attempt<ValueOf<Stage>>> attempt_of_survivors(const std::string& name, Stage stage);
+
   /// All-gather: every worker gives a value and gets the values of all, by rank.
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own);
 
-  /// Returns at once on rank 0. On the others it returns when rank 0 has left, or after some
-  /// seconds. Launchers end all workers when the first one exits, and rank 0 must have time to
+  /// The worker that tells the user how the run ends: rank 0, or the lowest one that is left.
+  int speaker() const;
+  /// Returns at once on the speaker. On the others it returns when that has left, or after some
+  /// seconds. Launchers end all workers when the first one exits, and the speaker must have time to
   /// print why.
-  void leave_after_rank_0();
+  void leave_after_speaker();
 
   /// Finds out which workers see GPUs that no other worker sees, because a launcher shows each
   /// worker its own (Launch::own_gpus, parts_of_gpus). `wanted`: whether this worker may use a GPU;
@@ -93,6 +100,7 @@ class World {
   void meet(WorldOptions options);
   void start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
                      WorldOptions options);
+  std::vector<std::string> bytes_of_survivors(const std::string& name, std::string own);
   std::vector<int> ranks_of_machine() const;
   void find_place();
   std::shared_ptr<Communicator> share_memory_here(DeviceChoice& choice);
@@ -107,6 +115,7 @@ class World {
   Launch launch_;
   Membership membership_;
   Agreement agreement_;  // over the control plane
+  Agreement survivors_;  // the same among the workers that are left in a farewell
   std::string address_;  // this machine's, for other workers
   std::chrono::duration<double> timeout_;
   std::string timeout_setting_;

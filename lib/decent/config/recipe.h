@@ -176,6 +176,7 @@ struct ParallelRecipe {
   BackendName backend = BackendName::automatic;
   double timeout_s = 60;
   std::optional<double> stall_s;
+  double farewell_s = 20;
   bool operator==(const ParallelRecipe&) const = default;
 };
 

@@ -103,6 +103,14 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc(
           "End the run when a worker has stayed in one operation of training for this many "
           "seconds; null: never.");
+  table.key("farewell_s", &R::farewell_s)
+      .range(at_least(0))
+      .may_differ()
+      .on_resume(silent)
+      .doc(
+          "When a worker is lost, the others finish their step and save it within this many "
+          "seconds, "
+          "so that no step is lost; 0: they end at once.");
   return table;
 }
 

@@ -127,27 +127,30 @@ void DistributedParameters::start(std::size_t bucket) {
   ++parts_->started;
 }
 
-BucketGradients DistributedParameters::wait(std::size_t bucket) {
-  BucketGradients gradients;
+// Nothing if the sum was given up: the bucket stays as it is in this step.
+std::optional<BucketGradients> DistributedParameters::wait(std::size_t bucket) {
+  std::optional<BucketGradients> gradients;
   wait_for_others(bucket,
                   [&] { gradients = parts_->exchange.wait(bucket, states().slices(bucket)); });
   return gradients;
 }
 
 void DistributedParameters::measure_whole_gradient() {
-  for (std::size_t b = 0; b < bucket_count(); ++b) measure(b, wait(b));
+  for (std::size_t b = 0; b < bucket_count(); ++b) {
+    if (const auto gradients = wait(b)) measure(b, *gradients);
+  }
   scale().measured();
 }
 
 void DistributedParameters::update_next() {
   const std::size_t bucket = parts_->updated++;
-  const BucketGradients gradients = wait(bucket);
+  const std::optional<BucketGradients> gradients = wait(bucket);
   const TraceSpan span(options().trace.get(), kTrainingLane, "update",
                        {.bucket = static_cast<std::int64_t>(bucket)});
-  if (updates()) {
-    update(bucket, {}, gradients, nullptr);
-  } else {
-    give_gradients(bucket, gradients);
+  if (gradients && updates()) {
+    update(bucket, {}, *gradients, nullptr);
+  } else if (gradients) {
+    give_gradients(bucket, *gradients);
   }
   parts_->exchange.release(bucket);
 }

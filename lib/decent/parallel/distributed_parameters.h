@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "decent/parallel/trained_parameters.h"
@@ -61,7 +62,7 @@ class DistributedParameters : public TrainedParameters {
   bool updates() const { return options().update != nullptr; }
   void put(std::size_t bucket, std::size_t place);
   void start(std::size_t bucket);
-  BucketGradients wait(std::size_t bucket);
+  std::optional<BucketGradients> wait(std::size_t bucket);
   void measure_whole_gradient();
   void update_next();
   void give_gradients(std::size_t bucket, const BucketGradients& gradients);

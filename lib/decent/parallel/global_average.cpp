@@ -7,9 +7,11 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/parallel/same_bits.h"
 
 namespace decent {
@@ -23,6 +25,18 @@ std::vector<at::Tensor> clones(const std::vector<at::Tensor>& tensors) {
 
 void copy_all(const std::vector<at::Tensor>& to, const at::Tensor* from) {
   for (const at::Tensor& tensor : to) tensor.copy_(*from++);
+}
+
+// Swaps the values of two tensors [numel] in pieces that stay in the cache of a CPU.
+void swap_values(const at::Tensor& one, const at::Tensor& other) {
+  const std::int64_t most = one.is_cpu() ? 1 << 14 : 1 << 24;
+  for (std::int64_t begin = 0; begin < one.numel(); begin += most) {
+    const std::int64_t count = std::min(most, one.numel() - begin);
+    const at::Tensor piece = one.narrow(0, begin, count);
+    const at::Tensor kept = piece.clone();
+    piece.copy_(other.narrow(0, begin, count));
+    other.narrow(0, begin, count).copy_(kept);
+  }
 }
 
 // Float32 with the last bit set wherever it is not exact ("rounding to odd"): a second rounding, to
@@ -58,31 +72,46 @@ std::optional<double> GlobalAverage::average(bool keep_backup, bool return_dista
     if (!keep_backup) commit();
     return distance();
   }
+  moving_ = alike_ ? differing(buckets_) : buckets_;
   if (keep_backup) {
     buffer_backup_ = clones(averaged_buffers_);
     for (const at::Tensor& buffer : copied_buffers_) buffer_backup_.push_back(buffer.clone());
   }
-  moving_ = alike_ ? differing(buckets_) : buckets_;
-  if (keep_backup || return_distance) bucket_backup_ = clones(moving_);
-  average_buckets();
-  average_buffers();
-  if (return_distance) distance_ = distance_to(bucket_backup_);
-  averaged_ = keep_backup;
+  try {
+    average_buckets(/*keep_backup=*/keep_backup || return_distance);
+    averaged_ = keep_backup;
+    average_buffers();
+    if (return_distance) distance_ = distance_to(bucket_backup_);
+  } catch (const GivenUp&) {
+    if (averaged_) revert();
+    throw;
+  }
   if (!keep_backup) bucket_backup_.clear();
   return distance();
 }
 
-void GlobalAverage::average_buckets() {
-  if (communicator_->size() == 1) return;
+// With a backup, the sums are computed beside the buckets: should they be given up, the buckets
+// have not changed, and nothing that is still under way can change them.
+void GlobalAverage::average_buckets(bool keep_backup) {
+  bucket_backup_.clear();
+  if (communicator_->size() == 1) {
+    if (keep_backup) bucket_backup_ = clones(moving_);
+    return;
+  }
   const MeanFactors factors = mean_factors(communicator_->size());
+  std::vector<at::Tensor> sums;
   std::vector<Pending> works;
   for (const at::Tensor& bucket : moving_) {
-    works.push_back(communicator_->all_reduce_sum(bucket.mul_(factors.addend)));
+    sums.push_back(keep_backup ? bucket.mul(factors.addend) : bucket.mul_(factors.addend));
+    works.push_back(communicator_->all_reduce_sum(sums.back()));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->wait();
-    moving_[i].div_(factors.divisor);
+    sums[i].div_(factors.divisor);
   }
+  if (!keep_backup) return;
+  for (std::size_t i = 0; i < sums.size(); ++i) swap_values(sums[i], moving_[i]);
+  bucket_backup_ = std::move(sums);
 }
 
 // The tensors that are not the same on all workers.
@@ -116,7 +145,7 @@ void GlobalAverage::average_buffers() {
     copy_rounded_once(buffers[i], sums[i].div_(factors.divisor));
   }
   for (const at::Tensor& buffer : copied_buffers_) {
-    const at::Tensor value = buffer.contiguous();
+    const at::Tensor value = buffer.clone(at::MemoryFormat::Contiguous);
     communicator_->broadcast(value, 0)->wait();
     buffer.copy_(value);
   }

@@ -37,7 +37,8 @@ class GlobalAverage {
 
   /// Replaces every tensor by the average. With `keep_backup`, revert() can restore the worker's
   /// own values. With `return_distance`, returns the consensus distance sqrt(mean over workers of
-  /// ||x_i - mean||^2) over all parameters.
+  /// ||x_i - mean||^2) over all parameters. Throws GivenUp if a worker is lost meanwhile
+  /// (comm/lost_workers.h); with `keep_backup`, all tensors then have the worker's own values.
   std::optional<double> average(bool keep_backup, bool return_distance);
 
   /// Restores the worker's own values, bit for bit. Needs averaged().
@@ -47,7 +48,7 @@ class GlobalAverage {
   void commit();
 
  private:
-  void average_buckets();
+  void average_buckets(bool keep_backup);
   std::vector<at::Tensor> differing(const std::vector<at::Tensor>& tensors) const;
   void average_buffers();
   double distance_to(const std::vector<at::Tensor>& own) const;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
 #include "decent/parallel/exchange/exchange.h"
 #include "decent/parallel/global_average.h"
@@ -106,7 +107,12 @@ void EmaWeights::update(std::int64_t step) {
 void EmaWeights::put_in_place(bool will_revert) {
   const at::NoGradGuard no_grad;
   if (will_revert) weights_ = clones_of(replica_.buckets());
-  average_.average(/*keep_backup=*/will_revert, /*return_distance=*/false);
+  try {
+    average_.average(/*keep_backup=*/will_revert, /*return_distance=*/false);
+  } catch (const GivenUp&) {
+    weights_.clear();
+    throw;
+  }
   for (std::size_t b = 0; b < values_.size(); ++b) replica_.buckets()[b].x.copy_(values_[b]);
 }
 

@@ -18,11 +18,13 @@ constexpr const char* kOffer =
     "checkpoint.allow_missing=true";
 
 // A worker reads its own replica if it has it. Other replicas are spread over their holders.
-std::vector<int> choose_readers(const Candidate& candidate, std::int64_t replicas, int workers) {
+std::vector<int> choose_readers(const Candidate& candidate, const Manifest& manifest, int workers) {
+  const std::int64_t replicas = manifest.world_size;
+  const std::vector<int> lost = manifest.lost();
   std::vector<int> readers;
   for (int replica = 0; replica < replicas; ++replica) {
     const auto found = candidate.holders.find(replica);
-    if (found == candidate.holders.end()) {
+    if (found == candidate.holders.end() || std::ranges::count(lost, replica) > 0) {
       readers.push_back(-1);
       continue;
     }
@@ -34,10 +36,14 @@ std::vector<int> choose_readers(const Candidate& candidate, std::int64_t replica
   return readers;
 }
 
-std::vector<int> missing_in(const std::vector<int>& readers) {
+// The replicas that the checkpoint should have and nobody can read.
+std::vector<int> missing_in(const FoundCheckpoint& found) {
+  const std::vector<int> lost = found.manifest.lost();
   std::vector<int> missing;
-  for (std::size_t replica = 0; replica < readers.size(); ++replica) {
-    if (readers[replica] < 0) missing.push_back(static_cast<int>(replica));
+  for (int replica = 0; replica < static_cast<int>(found.readers.size()); ++replica) {
+    if (found.readers[static_cast<std::size_t>(replica)] < 0 &&
+        std::ranges::count(lost, replica) == 0)
+      missing.push_back(replica);
   }
   return missing;
 }
@@ -78,7 +84,7 @@ class Search {
     found.folder = folder;
     const std::string name = "candidate/" + std::to_string(number_++);
     found.manifest = share_manifest(name, candidate, folder);
-    found.readers = choose_readers(candidate, found.manifest.world_size, team_.size());
+    found.readers = choose_readers(candidate, found.manifest, team_.size());
     const Damage damage =
         forget_damaged(found, team_.gather(name + "/checked", read_own(found, writing)));
     if (found.manifest.copies_alike()) share_everything(name, writing, found);
@@ -158,11 +164,11 @@ class Search {
   std::optional<Defect> judge(const FoundCheckpoint& found, const Damage& damage) const {
     if (found.manifest.copies_alike() && found.with_everything.empty())
       return without_everything(found, damage);
-    const std::vector<int> missing = missing_in(found.readers);
+    const std::vector<int> missing = missing_in(found);
     if (missing.empty()) return std::nullopt;
     const std::string place = "'" + found.folder.string() + "'";
     const std::string which = ranks_text(missing) + " of " + std::to_string(found.readers.size());
-    const bool any_left = missing.size() < found.readers.size();
+    const bool any_left = found.first_replica() < std::ssize(found.readers);
     if (options_.allow_missing && any_left) {
       options_.warn("checkpoint " + place + ": " + which +
                     " cannot be read; the average of the others is used");
@@ -189,7 +195,7 @@ class Search {
       return {.text = text + "; the parameters of all workers are in " +
                       file_names(found, replicas) + " alone"};
     }
-    return {.only_missing = missing_in(found.readers).size() < found.readers.size(),
+    return {.only_missing = found.first_replica() < std::ssize(found.readers),
             .text = "checkpoint '" + found.folder.string() +
                     "' cannot be used: " + file_names(found, replicas) +
                     (replicas.size() == 1 ? ", which holds" : ", which hold") +
@@ -222,7 +228,7 @@ const LocalCheckpoint* first_with_error(const CheckpointsByRank& by_rank, bool u
 
 }  // namespace
 
-bool FoundCheckpoint::whole() const { return missing_in(readers).empty(); }
+bool FoundCheckpoint::whole() const { return missing_in(*this).empty(); }
 
 int FoundCheckpoint::first_replica() const {
   const auto there = [](int reader) { return reader >= 0; };

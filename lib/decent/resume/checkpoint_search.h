@@ -25,7 +25,7 @@ struct FoundCheckpoint {
   std::vector<int> with_everything;
   std::optional<ReplicaFile> other_with_everything;
 
-  bool whole() const;         // no replica is missing
+  bool whole() const;         // no replica is missing but those of lost workers
   int first_replica() const;  // the lowest number of a replica that is not missing
   /// A file that has parameters and optimizer state; null if this worker can read none.
   const ReplicaFile* everything() const;

@@ -1,5 +1,7 @@
 #include "decent/resume/checkpointer.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "decent/checkpoint/checksum.h"
@@ -98,6 +100,7 @@ void Checkpointer::keep_failure() noexcept {
 void Checkpointer::write(const Progress& progress, Clock::time_point begin) {
   const auto manifest = write_replicas(progress);
   const bool published = manifest && publish(*manifest);
+  if (published) published_step_ = progress.step;
   {
     const std::lock_guard lock(mutex_);
     seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -132,6 +135,17 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   const auto written = options_.team.attempt(stage_name("written"),
                                              keeping_failure([&] { return write_own(progress); }));
   if (!all_done(outcomes_of(written))) return std::nullopt;
+  Manifest manifest = manifest_of(progress);
+  for (const int rank : progress.workers.ranks) {
+    CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
+    if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));
+    manifest.files.push_back(std::move(file));
+  }
+  return manifest;
+}
+
+// Without the files.
+Manifest Checkpointer::manifest_of(const Progress& progress) const {
   Manifest manifest = options_.manifest;
   manifest.world_size = progress.workers.size();
   manifest.step = progress.step;
@@ -141,11 +155,6 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   manifest.metrics = progress.metrics;
   manifest.evaluation_pending = progress.evaluation_pending;
   manifest.evaluations = progress.evaluations;
-  for (const int rank : progress.workers.ranks) {
-    CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
-    if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));
-    manifest.files.push_back(std::move(file));
-  }
   return manifest;
 }
 
@@ -167,6 +176,80 @@ bool Checkpointer::publish(const Manifest& manifest) {
   return all_done(options_.team.attempt(stage_name("published"), keeping_failure([&] {
                                           if (leads()) options_.folder.publish(manifest);
                                         })));
+}
+
+// ---- a farewell -----------------------------------------------------------------------------
+
+// In each folder the lowest worker that is left leads.
+void Checkpointer::lead_without(const std::set<int>& lost) {
+  std::map<int, int> leaders;  // by the leader so far
+  for (int rank = 0; rank < static_cast<int>(options_.leaders.size()); ++rank) {
+    if (!lost.contains(rank)) leaders.emplace(leader_of(rank), rank);
+  }
+  for (int& leader : options_.leaders) {
+    const auto next = leaders.find(leader);
+    if (next != leaders.end()) leader = next->second;
+  }
+}
+
+// Whether all of that step's files are in folders that workers who are left can read.
+bool Checkpointer::is_complete_without(const std::set<int>& lost, std::int64_t step) const {
+  return published_step_ == step &&
+         std::ranges::none_of(lost, [&](int rank) { return lost.contains(leader_of(rank)); });
+}
+
+// A thread that writes an earlier step gives up by itself, because it waits for the lost worker,
+// too. Its errors do not count any more.
+bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensors& state,
+                                     const std::function<void()>& take_folder) {
+  if (thread_.joinable()) thread_.join();
+  failure_ = nullptr;
+  const Team& team = options_.team;
+  const std::set<int> lost = team.control().farewell().lost();
+  lead_without(lost);
+  const auto complete = team.attempt_of_survivors(
+      "farewell/complete", [&] { return is_complete_without(lost, progress.step); });
+  if (std::ranges::any_of(complete, [](const auto& each) { return each.value.value_or(false); }))
+    return true;
+  options_.copies_alike = false;
+  image_.copy(state);
+  last_step_ = progress.step;
+  const auto ready = team.attempt_of_survivors("farewell/ready", [&] {
+    if (!leads()) return true;
+    take_folder();
+    options_.folder.discard(progress.step);  // what the lost worker has written of it
+    return true;
+  });
+  const Outcome& of_leader = ready[static_cast<std::size_t>(leader_of(team.rank()))].outcome;
+  const auto written = team.attempt_of_survivors("farewell/written", [&] {
+    if (of_leader.code != ExitCode::done) throw Error(of_leader.code, of_leader.message);
+    return write_own(progress);
+  });
+  Manifest own = manifest_of(progress);
+  bool any = false;
+  for (const int rank : progress.workers.ranks) {
+    const auto& file = written[static_cast<std::size_t>(rank)].value;
+    any = any || file.has_value();
+    own.files.push_back(file.value_or(CheckpointFile()));
+  }
+  if (!any) return false;
+  // Should one more worker be lost meanwhile, not all have received the same. The lowest one's list
+  // counts for all.
+  const auto manifests =
+      team.attempt_of_survivors("farewell/manifest", [&] { return print_manifest(own); });
+  const auto first =
+      std::ranges::find_if(manifests, [](const auto& each) { return each.value.has_value(); });
+  const Manifest manifest = parse_manifest(*first->value, "manifest.json");
+  const auto published = team.attempt_of_survivors("farewell/published", [&] {
+    if (!leads() || of_leader.code != ExitCode::done) return false;
+    options_.folder.publish(manifest);
+    return true;
+  });
+  const bool is_saved =
+      std::ranges::any_of(published, [](const auto& each) { return each.value.value_or(false); });
+  if (is_saved && leads())
+    prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
+  return is_saved;
 }
 
 // The evaluation's lines in the metrics are durable before any manifest says that there was an

@@ -20,6 +20,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -84,6 +85,15 @@ class Checkpointer {
   void note_evaluation(const Numbers& metrics, const Numbers& evaluations,
                        bool in_background = true);
 
+  /// Saves `state` with the other workers that are left in a farewell (Control::begin_farewells); a
+  /// save under way is given up. Every file is whole. In a folder whose leader is lost, the lowest
+  /// worker that is left leads, and calls `take_folder` before anything is written. Workers that
+  /// cannot write are left out. If that step was saved already, with the files of the lost workers
+  /// where others can read them, nothing is written. Returns whether there is a checkpoint now.
+  /// Collective among the workers that are left.
+  bool save_of_survivors(const Progress& progress, const NamedTensors& state,
+                         const std::function<void()>& take_folder);
+
   /// Throws the error of this worker's part of the last save, if one is known already.
   void check();
 
@@ -107,6 +117,9 @@ class Checkpointer {
   void write(const Progress& progress, Clock::time_point begin);
   void amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations);
   std::optional<Manifest> write_replicas(const Progress& progress);
+  Manifest manifest_of(const Progress& progress) const;
+  void lead_without(const std::set<int>& lost);
+  bool is_complete_without(const std::set<int>& lost, std::int64_t step) const;
   CheckpointFile write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
   template <typename Stage>
@@ -117,6 +130,7 @@ class Checkpointer {
   ReplicaImage image_;
   std::thread thread_;
   std::int64_t saves_ = 0;
+  std::int64_t published_step_ = -1;  // of the last save that all workers have completed
   std::int64_t last_step_ = -1;
   std::mutex mutex_;  // guards the members below
   std::exception_ptr failure_;

@@ -118,6 +118,16 @@ std::optional<StartingPoint> find_start(const ResumeContext& context, const std:
 
 Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now) {
   const Manifest& manifest = checkpoint.manifest;
+  const std::vector<int> lost = manifest.lost();
+  if (!lost.empty()) {
+    std::vector<std::string> ranks;
+    for (const int rank : lost) ranks.push_back(std::to_string(rank));
+    return {BeginWith::average_of_replicas,
+            "the checkpoint is of " + counted(manifest.world_size, "worker") + " without " +
+                (lost.size() == 1 ? "worker " : "workers ") + join(ranks) +
+                ", lost in its last step; this run has " + std::to_string(now.workers) +
+                ": all of them start from the average of the replicas and optimizer states"};
+  }
   if (manifest.world_size != now.workers) {
     return {BeginWith::average_of_replicas,
             "the checkpoint is of " + counted(manifest.world_size, "worker") + ", this run has " +

@@ -59,6 +59,9 @@ Session::Session(Run its_run, Team its_team, Log& its_log, SessionOptions its_op
     reporter =
         std::make_unique<Reporter>(folder, log, reporter_options(run, team.size(), log.quiet()));
   }
+  const double farewell_s = recipe().parallel.farewell_s;
+  if (farewell_s > 0 && team.communicator()->go_on_without(team.control().lost_workers()))
+    farewell = std::chrono::duration<double>(farewell_s);
   parallel = method_of(run).make(
       run, team.communicator(),
       {.warn = [this](const std::string& text) { log.warn(text); }, .trace = trace});

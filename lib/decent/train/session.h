@@ -26,6 +26,9 @@ struct SessionOptions {
   /// Called at each line of the metrics and each save; throws if the output folder does not belong
   /// to the run any more.
   std::function<void()> check_folder = [] {};
+  /// Called by a worker that leads in its folder after another one was lost; throws if the folder
+  /// belongs to another run.
+  std::function<void()> take_folder = [] {};
 };
 
 /// Made once, from the task and the plan of `run`, the team and the files of the output folder. All
@@ -50,6 +53,8 @@ struct Session {
   RunFolder folder;
   std::shared_ptr<Trace> trace;        // null if no step of this run is traced
   std::unique_ptr<Reporter> reporter;  // null except on the worker that speaks
+  /// How long a farewell may take; nothing if a loss ends the run.
+  std::optional<std::chrono::duration<double>> farewell;
   std::unique_ptr<TrainedParameters> parallel;
 };
 

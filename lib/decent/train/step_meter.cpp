@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -76,12 +77,19 @@ void StepMeter::begin_line(const StepFacts& facts) {
   interval_ = {};
   const at::Tensor sums = at::tensor(summands_of(facts), at::kDouble);
   if (!facts.between) losses_.zero_();
-  line_ = Line{.metrics = metrics, .sums = sums, .work = communicator_->all_reduce_sum(sums)};
+  try {
+    line_ = Line{.metrics = metrics, .sums = sums, .work = communicator_->all_reduce_sum(sums)};
+  } catch (const GivenUp&) {  // there is no mean without the lost worker
+  }
 }
 
 void StepMeter::finish_line(bool wait) {
   if (!line_ || !(wait || line_->work->done())) return;
-  line_->work->wait();
+  try {
+    line_->work->wait();
+  } catch (const GivenUp&) {
+    return line_.reset();
+  }
   TrainMetrics metrics = line_->metrics;
   const double* sums = line_->sums.const_data_ptr<double>();
   metrics.loss = sums[0] / communicator_->size();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/config/loader.h"
 #include "decent/core/version.h"
 #include "decent/parallel/named_tensors.h"
@@ -35,6 +36,17 @@ CheckpointerOptions checkpointer_options(const Session& session) {
           .before_publishing = [reporter = session.reporter.get()] {
             if (reporter != nullptr) reporter->sync();
           }};
+}
+
+// Runs `work`, which returns whether the run goes on. It does not after a loss: the next
+// begin_step() knows whether a step is left to do.
+template <typename Work>
+bool unless_given_up(const Work& work) {
+  try {
+    return work();
+  } catch (const GivenUp&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -83,29 +95,43 @@ void Trainer::resume_from(FoundCheckpoint& found, BeginWith begin, bool in_outpu
   parallel.global_avg(/*will_revert=*/false);
 }
 
+void Trainer::begin_farewells() {
+  if (session_.farewell) control().begin_farewells(*session_.farewell);
+}
+
 // ---- the loop -------------------------------------------------------------------------------
 
 TrainingEnd Trainer::train() {
   begin_training();
-  // A stop during an evaluation must reach begin_step(), even if no step is left.
-  bool goes_on = evaluate_first();
-  while (!goes_on || !session_.is_done()) {
-    checkpointer_.check();
-    if (!control().begin_step(step() + 1)) {
-      settle();
-      return TrainingEnd::stopped;
+  // A stop or a loss during an evaluation must reach begin_step(), even if no step is left.
+  bool goes_on = unless_given_up([this] { return evaluate_first(); });
+  for (;;) {
+    while (!goes_on || !session_.is_done()) {
+      if (!control().in_farewell()) checkpointer_.check();
+      if (!control().begin_step(step() + 1)) {
+        settle();
+        return control().in_farewell() ? TrainingEnd::lost : TrainingEnd::stopped;
+      }
+      stop_time_.saw_step(step_.run());
+      goes_on = unless_given_up([this] { return end_step(); });
     }
-    stop_time_.saw_step(step_.run());
-    control().report(Operation::logging);
-    lines_.end_step();
-    if (lines_.has_line()) begin_line();
-    lines_.finish_line(/*wait=*/false);
-    goes_on = save_and_evaluate();
-    warn_of_late_stop();
+    goes_on = unless_given_up([this] {
+      end_training();
+      return true;
+    });
+    if (goes_on) return TrainingEnd::completed;
   }
-  settle();
-  end_training();
-  return TrainingEnd::completed;
+}
+
+// Returns whether nobody asked to stop.
+bool Trainer::end_step() {
+  control().report(Operation::logging);
+  lines_.end_step();
+  if (lines_.has_line()) begin_line();
+  lines_.finish_line(/*wait=*/false);
+  const bool goes_on = save_and_evaluate();
+  warn_of_late_stop();
+  return goes_on;
 }
 
 void Trainer::begin_training() {
@@ -126,7 +152,11 @@ void Trainer::begin_line() {
 }
 
 void Trainer::end_training() {
+  settle();
   TrainedParameters& parallel = *session_.parallel;
+  // The weights are averaged for good now, and no farewell could save the last step any more.
+  checkpointer_.wait();
+  if (!control().end_farewells()) throw GivenUp("a worker is lost");
   control().report(Operation::averaging);
   parallel.global_avg(/*will_revert=*/false);  // waits for all exchanges
   if (parallel.has_ema()) parallel.use_ema();
@@ -160,6 +190,7 @@ bool Trainer::evaluate_first() {
 // The save comes first, so that a failed evaluation costs no training. Returns whether nobody asked
 // to stop during the evaluation.
 bool Trainer::save_and_evaluate() {
+  if (control().in_farewell()) return false;
   if (saves_.is_due(step(), session_.run.plan)) save(/*in_background=*/true);
   if (is_evaluation_due() && !evaluate()) return false;
   if (rules().stops() && saves_.is_on() && !is_saved()) save(/*in_background=*/true);
@@ -209,6 +240,12 @@ void Trainer::save(bool in_background) {
   lines_.finish_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control().report(Operation::saving);
   session_.options.check_folder();
+  step_.settle();
+  lines_.keep();
+  checkpointer_.save(progress(), state(), in_background);
+}
+
+Checkpointer::Progress Trainer::progress() {
   const DataPosition position = session_.run.plan.sampler->position(step());
   Checkpointer::Progress progress{.workers = session_.team.membership(),
                                   .step = step(),
@@ -221,9 +258,19 @@ void Trainer::save(bool in_background) {
   } else {
     progress.evaluation_pending = is_evaluation_due();
   }
+  return progress;
+}
+
+std::optional<std::filesystem::path> Trainer::save_of_survivors() {
+  control().arrive();
+  control().report(Operation::saving);
+  if (!control().farewell().saves() || step() == session_.run.plan.first_step) return std::nullopt;
   step_.settle();
   lines_.keep();
-  checkpointer_.save(progress, state(), in_background);
+  const bool saved =
+      checkpointer_.save_of_survivors(progress(), state(), session_.options.take_folder);
+  if (!saved) return std::nullopt;
+  return CheckpointFolder(session_.folder.checkpoints()).path_of(step());
 }
 
 std::filesystem::path Trainer::save_stopped() {

@@ -26,7 +26,11 @@
 
 namespace decent {
 
-enum class TrainingEnd { completed, stopped };
+enum class TrainingEnd {
+  completed,
+  stopped,
+  lost,  // a worker was lost, and the others have finished their last step without it
+};
 
 class Trainer {
  public:
@@ -39,6 +43,10 @@ class Trainer {
   void resume_from(FoundCheckpoint& found, BeginWith begin, bool in_output);
 
   const Run& run() const { return session_.run; }
+
+  /// From now on the run ends with a checkpoint if a worker is lost (parallel.farewell_s), until
+  /// the last step is saved. All workers call it before any of them trains.
+  void begin_farewells();
   RunSize size() const;
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
@@ -49,6 +57,12 @@ class Trainer {
   /// Saves the state in which the run has stopped, unless it is saved already, and returns the
   /// folder of the checkpoint. Writes the trace, if steps of it have run. Collective.
   std::filesystem::path save_stopped();
+
+  /// Saves, with the workers that are left, the state in which the run has ended after a loss, and
+  /// returns the folder of the checkpoint; nothing if these workers do not save
+  /// (Farewell::saves), if no step was trained, or if nobody could write. Collective among the
+  /// workers that are left.
+  std::optional<std::filesystem::path> save_of_survivors();
 
   /// Finishes a run that completed: waits until the last checkpoint is durable; the worker that
   /// speaks then writes the averaged model, the best one if there is one, and the summary.
@@ -74,12 +88,14 @@ class Trainer {
   void end_training();
   void warn_of_late_stop();
 
+  bool end_step();
   bool evaluate_first();
   bool save_and_evaluate();
   bool evaluate();
   void note(const EvalMetrics& evaluation);
   [[noreturn]] void save_unevaluated(const SharedError& error);
   NamedTensors state() const;
+  Checkpointer::Progress progress();
   void save(bool in_background);
 
   Session session_;

@@ -150,8 +150,9 @@ TEST(Liveness, NamesAllThatHangInTheSamePlace) {
   EXPECT_FALSE(watch.pass(3s, watch.kPeers).hanging);
   const auto hanging = watch.pass(1s, watch.kPeers).hanging;
   ASSERT_TRUE(hanging);
-  EXPECT_THAT(*hanging, HasSubstr("workers 0 on 'node0', 1 on 'node1', 3 on 'node3' have been in "
-                                  "backward (step 5) for 4 s, longer than stall_s: 4 s allows"));
+  EXPECT_THAT(hanging->message,
+              HasSubstr("workers 0 on 'node0', 1 on 'node1', 3 on 'node3' have been in "
+                        "backward (step 5) for 4 s, longer than stall_s: 4 s allows"));
 }
 
 TEST(Liveness, LetsThoseHangThatWaitForOneBehind) {
@@ -169,7 +170,7 @@ TEST(Liveness, WaitsForNobodyWhoLeft) {
   watch.liveness.left(3);
   const auto hanging = watch.pass(4s, watch.kPeers).hanging;
   ASSERT_TRUE(hanging);
-  EXPECT_THAT(*hanging, HasSubstr("workers 0 on 'node0', 1 on 'node1', 2 on 'node2' have"));
+  EXPECT_THAT(hanging->message, HasSubstr("workers 0 on 'node0', 1 on 'node1', 2 on 'node2' have"));
 }
 
 TEST(Liveness, CountsHangingOnlyWhileAwake) {

@@ -70,7 +70,7 @@ TEST(World, OfOneAsksNobody) {
   EXPECT_EQ(outcomes[0].message, "two\nlines");
   DeviceChoice choice;
   EXPECT_EQ(world.communicator(choice)->size(), 1);
-  world.leave_after_rank_0();
+  world.leave_after_speaker();
 }
 
 TEST(World, GathersAndConnects) {
@@ -91,7 +91,7 @@ TEST(World, GathersAndConnects) {
     EXPECT_EQ(communicator->rank(), rank);
     EXPECT_EQ(communicator->size(), 3);
     communicator->barrier();
-    world.leave_after_rank_0();
+    world.leave_after_speaker();
   });
 }
 
@@ -177,7 +177,7 @@ TEST(World, RefusesBackendsThatDiffer) {
             "gloo, or device cpu, for all of them");
         EXPECT_EQ(error.code(), ExitCode::user_error);
       }
-      world.leave_after_rank_0();
+      world.leave_after_speaker();
       world.control().leave();
     });
   }

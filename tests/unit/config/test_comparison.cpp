@@ -34,6 +34,7 @@ const std::vector<std::string> kAside = {"name",
                                          "parallel.link_mbit",
                                          "parallel.timeout_s",
                                          "parallel.stall_s",
+                                         "parallel.farewell_s",
                                          "parallel.local_world_size"};
 
 template <class Wanted>

@@ -117,6 +117,7 @@ const std::vector<KeyCase>& key_cases() {
       {"parallel.backend", "nccl", "mpi", ""},
       {"parallel.timeout_s", "5.5", "1m", "0"},
       {"parallel.stall_s", "5.5", "1m", "0"},
+      {"parallel.farewell_s", "5.5", "1m", "-1"},
       {"amp.dtype", "off", "false", ""},
       {"amp.init_scale", "65536", "2^16", "0"},
       {"amp.growth_factor", "2", "null", "1"},

@@ -36,7 +36,8 @@ Control::Control(ControlOptions options)
                 std::move(options.timeout_setting), Clock::now()),
       stop_requests_(std::move(options.launcher)),
       box_(links_.size()),
-      stop_(links_.size()) {
+      stop_(links_.size()),
+      farewell_(rank_, links_.size()) {
   if (liveness_.workers() != links_.size())
     throw std::invalid_argument("Control: a host and a connection are needed for every worker");
   thread_ = std::thread([this] { run(); });
@@ -66,17 +67,60 @@ void Control::resume_from(std::int64_t step) { progress_.begin_step(step); }
 
 bool Control::begin_step(std::int64_t t) {
   std::unique_lock lock(mutex_);
-  if (stop_.is_open()) {
-    changed_.wait(lock, [&] { return stop_.is_settled() || failure_; });
-    if (!stop_.is_settled() || t > stop_.stop().last_step) return false;
+  if (stop_.is_open() || farewell_.begun()) {
+    const auto settled = [&] {
+      return farewell_.begun() ? farewell_.settled() : stop_.is_settled();
+    };
+    changed_.wait(lock, [&] { return settled() || failure_; });
+    if (!settled() || t > bound()) return false;
   }
   progress_.begin_step(t);
   return true;
 }
 
+// The last step, if it is settled; 0 if it is not.
+std::int64_t Control::bound() const {
+  if (farewell_.settled()) return farewell_.last_step();
+  return stop_.is_settled() ? stop_.stop().last_step : 0;
+}
+
 bool Control::stop_asked() const {
   const std::lock_guard lock(mutex_);
-  return stop_.is_open();
+  return stop_.is_open() || farewell_.begun();
+}
+
+void Control::begin_farewells(std::chrono::duration<double> most) {
+  const std::lock_guard lock(mutex_);
+  farewell_limit_ = most;
+}
+
+bool Control::end_farewells() {
+  const std::lock_guard lock(mutex_);
+  if (!farewell_.begun()) farewell_limit_.reset();
+  return !farewell_.begun();
+}
+
+bool Control::in_farewell() const {
+  const std::lock_guard lock(mutex_);
+  return farewell_.begun();
+}
+
+Farewell Control::farewell() const {
+  const std::lock_guard lock(mutex_);
+  return farewell_;
+}
+
+void Control::arrive() {
+  const std::lock_guard lock(mutex_);
+  farewell_.arrives(rank_);
+  to_send_.push_back(frames::arrival());
+  links_.wake();
+}
+
+std::vector<std::optional<std::string>> Control::gather_of_survivors(const std::string& topic,
+                                                                     std::string own) {
+  give(topic, std::move(own));
+  return box_.take_of_survivors(topic);
 }
 
 Stop Control::stop() const {
@@ -86,13 +130,17 @@ Stop Control::stop() const {
   return stop;
 }
 
-std::vector<std::string> Control::gather(const std::string& topic, std::string own) {
+void Control::give(const std::string& topic, std::string own) {
   {
     const std::lock_guard lock(mutex_);
     to_send_.push_back(frames::given({topic, own}));
   }
   box_.give(static_cast<std::size_t>(rank_), topic, std::move(own));
   links_.wake();
+}
+
+std::vector<std::string> Control::gather(const std::string& topic, std::string own) {
+  give(topic, std::move(own));
   return box_.take(topic);
 }
 
@@ -149,6 +197,7 @@ void Control::run() {
     listen(std::max(0ms, until_beat));
     beat_if_due();
     check_liveness();
+    leave_late_behind();
     pass_on_stop_requests();
     send_given();
     if (const auto failed = failure()) {
@@ -164,7 +213,9 @@ void Control::listen(std::chrono::milliseconds most) {
   if (links_.listen(most, stop_requests_.launcher())) stop_requests_.note_launcher_end();
 }
 
+// What a lost worker still says does not count: the others have told it that it is lost.
 void Control::take_frame(std::size_t rank, std::string_view frame) {
+  if (is_lost(static_cast<int>(rank))) return;
   if (const auto position = frames::read_beat(frame)) {
     liveness_.is_at(rank, *position);
   } else if (const auto stop = frames::read_stop(frame)) {
@@ -174,11 +225,19 @@ void Control::take_frame(std::size_t rank, std::string_view frame) {
     stop_.promise(rank, *cap);
     changed_.notify_all();
   } else if (auto failure = frames::read_failure(frame)) {
-    liveness_.left(rank);
-    set_failure(std::move(*failure));
+    take_failure(rank, std::move(*failure));
   } else if (auto given = frames::read_given(frame)) {
     box_.give(rank, given->topic, std::move(given->bytes));
-  } else if (frame == "L") {
+  } else if (const auto news = frames::read_news(frame)) {
+    say_farewell_to(*news);
+  } else if (auto claim = frames::read_claim(frame)) {
+    const std::lock_guard lock(mutex_);
+    farewell_.claims(static_cast<int>(rank), std::move(*claim));
+    changed_.notify_all();
+  } else if (frames::is_arrival(frame)) {
+    const std::lock_guard lock(mutex_);
+    farewell_.arrives(static_cast<int>(rank));
+  } else if (frames::is_leave(frame)) {
     liveness_.left(rank);
     box_.close(rank);
   }
@@ -194,14 +253,88 @@ void Control::beat_if_due() {
 void Control::check_liveness() {
   const auto found = liveness_.check(Clock::now());
   for (const Loss& loss : found.silent) decide_on(loss);
-  if (!found.hanging) return;
-  set_failure({.code = ExitCode::peer_lost, .rank = -1, .lost = false, .message = *found.hanging});
+  if (found.hanging) decide_on(*found.hanging);
 }
 
-// The only place that decides what happens to a run that has lost a worker: it ends.
+// This and the next are the only places that decide what happens to a run that has lost a worker.
 void Control::decide_on(const Loss& loss) {
-  set_failure(
-      {.code = ExitCode::peer_lost, .rank = loss.rank, .lost = true, .message = loss.message()});
+  say_farewell_to({.rank = loss.rank, .kind = loss.kind, .reason = loss.message()});
+}
+
+// Each of the workers that hang finds that by itself. If all do, nobody is left.
+void Control::decide_on(const Liveness::Hanging& hanging) {
+  const bool some_are_left = hanging.ranks.size() + farewell().lost().size() < links_.size();
+  if (!may_say_farewell() || !some_are_left) {
+    return set_failure(
+        {.code = ExitCode::peer_lost, .rank = -1, .lost = false, .message = hanging.message});
+  }
+  for (const int rank : hanging.ranks)
+    say_farewell_to({.rank = rank, .kind = LossKind::gone, .reason = hanging.message});
+}
+
+// A worker that fails after a loss is one more that is lost, and so is one that found out that it
+// hangs.
+void Control::take_failure(std::size_t rank, Failure failure) {
+  const bool is_itself = failure.lost && failure.rank == static_cast<int>(rank);
+  if (!in_farewell() && !(is_itself && may_say_farewell())) {
+    liveness_.left(rank);
+    return set_failure(std::move(failure));
+  }
+  say_farewell_to(
+      {.rank = static_cast<int>(rank), .kind = LossKind::gone, .reason = failure.message});
+}
+
+bool Control::is_lost(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return farewell_.is_lost(rank);
+}
+
+bool Control::may_say_farewell() const {
+  const std::lock_guard lock(mutex_);
+  return farewell_limit_.has_value();
+}
+
+void Control::say_farewell_to(const frames::News& news) {
+  if (!may_say_farewell() || news.rank == rank_) {
+    return set_failure(
+        {.code = ExitCode::peer_lost, .rank = news.rank, .lost = true, .message = news.reason});
+  }
+  if (is_lost(news.rank)) return;
+  links_.send_to_all(frames::news(news));  // to the lost one, too: it must not go on
+  liveness_.lost(static_cast<std::size_t>(news.rank));
+  claim_again(news);
+  box_.lose(static_cast<std::size_t>(news.rank));
+  lost_workers_->add(news.rank);
+}
+
+void Control::claim_again(const frames::News& news) {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t step = std::max(progress_.position().step, bound());
+  if (!farewell_.begun()) {
+    farewell_ends_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(farewell_limit_.value());
+  }
+  const auto claim = farewell_.lose(news.rank, news.kind, news.reason, step);
+  links_.send_to_all(frames::claim(claim.value()));
+  changed_.notify_all();
+}
+
+// Called all the time; does something once a farewell takes too long.
+void Control::leave_late_behind() {
+  std::vector<int> late;
+  {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() < farewell_ends_) return;
+    farewell_ends_ = Clock::time_point::max();
+    late = farewell_.late();
+  }
+  for (const int rank : late) {
+    const bool quiet = rank != rank_ && liveness_.is_quiet(static_cast<std::size_t>(rank));
+    say_farewell_to({.rank = rank,
+                     .kind = quiet ? LossKind::silent : LossKind::gone,
+                     .reason = "worker " + std::to_string(rank) +
+                               " did not finish its step in time (parallel.farewell_s)"});
+  }
 }
 
 void Control::pass_on_stop_requests() {
@@ -244,11 +377,18 @@ void Control::announce_failure(const Failure& failure) {
   while (Clock::now() < settled) {
     listen(std::chrono::ceil<std::chrono::milliseconds>(settled - Clock::now()));
   }
-  on_failure_(failure, liveness_.reports(failure));
+  on_failure_(failure, reports(failure));
   box_.fail(failure.code, failure.message);
   const std::lock_guard lock(mutex_);
   failure_told_ = true;
   changed_.notify_all();
+}
+
+// In a farewell the lowest worker that is left speaks; one that has been left behind says why it
+// ends.
+bool Control::reports(const Failure& failure) const {
+  if (!in_farewell()) return liveness_.reports(failure);
+  return (failure.lost && failure.rank == rank_) || farewell().speaker() == rank_;
 }
 
 // First sends the bytes that were given to gathers, because the others wait for them.

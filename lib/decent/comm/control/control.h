@@ -9,6 +9,10 @@
 // worker that ends because another one did says so before it closes its connections, so that it is
 // not taken for the first one.
 //
+// Once begin_farewells() was called, a loss does not fail the run. The workers that are left agree
+// on who is lost and on their last step (farewell.h), as they do after a request to stop, and the
+// waits for lost workers end (LostWorkers). They finish that step, save, and end.
+//
 // This object joins parts that know nothing of one another: links.h carries frames
 // (control_frames.h gives them a meaning), liveness.h knows who is lost, stop_requests.h knows who
 // asked to stop, stop_vote.h finds the last step, gather_box.h keeps gathered values.
@@ -17,6 +21,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,15 +31,21 @@
 #include <vector>
 
 #include "decent/comm/control/control_types.h"
+#include "decent/comm/control/farewell.h"
 #include "decent/comm/control/gather_box.h"
 #include "decent/comm/control/links.h"
 #include "decent/comm/control/liveness.h"
 #include "decent/comm/control/own_progress.h"
 #include "decent/comm/control/stop_requests.h"
 #include "decent/comm/control/stop_vote.h"
+#include "decent/comm/lost_workers.h"
 #include "decent/comm/socket.h"
 
 namespace decent {
+
+namespace frames {
+struct News;
+}
 
 struct ControlOptions {
   int rank = 0;
@@ -78,16 +89,36 @@ class Control {
   /// Call it before step t = 1, 2, ..; returns whether to do that step. If a stop was asked for and
   /// the last step is not agreed on yet, it waits for the other workers' control threads.
   bool begin_step(std::int64_t t);
-  /// Whether a stop was asked for. The others receive the request before anything that this worker
-  /// sends from now on; once they have such data, their begin_step() knows of the stop.
+  /// Whether a stop was asked for, or a worker is lost. The others receive the request before
+  /// anything that this worker sends from now on; once they have such data, their begin_step()
+  /// knows of the stop.
   bool stop_asked() const;
   /// The agreed stop, once begin_step has returned false.
   Stop stop() const;
 
+  /// From now on the run does not fail when a worker is lost: begin_step() returns false after the
+  /// last step of those that are left. A worker whose training thread does not arrive() within
+  /// `most` after the loss is lost, too. All workers call it before any of them does a step.
+  void begin_farewells(std::chrono::duration<double> most);
+  /// From now on a loss fails the run again, unless a farewell has begun. Returns whether none has.
+  bool end_farewells();
+  /// For operations with other workers: those that are lost while this run goes on.
+  const std::shared_ptr<LostWorkers>& lost_workers() const { return lost_workers_; }
+  /// Whether a worker is lost and this run goes on to the end of its step.
+  bool in_farewell() const;
+  /// What is agreed on so far.
+  Farewell farewell() const;
+  /// This worker has done its last step of a farewell.
+  void arrive();
+  /// gather() among the workers that are left: the bytes of lost workers are missing.
+  std::vector<std::optional<std::string>> gather_of_survivors(const std::string& topic,
+                                                              std::string own);
+
   /// All-gather: every worker gives bytes and gets the bytes of all, by rank. Calls are matched by
   /// `topic` and, within a topic, by their order; each topic belongs to one thread. Collective;
   /// waits for the others as long as they live. Throws PeerLost if a worker ended without giving
-  /// its bytes, and the run's failure if on_failure does not end the process.
+  /// its bytes, GivenUp if it was lost in a farewell, and the run's failure if on_failure does not
+  /// end the process.
   std::vector<std::string> gather(const std::string& topic, std::string own);
 
   /// Returns when worker `rank` has left, or after `most`.
@@ -125,13 +156,23 @@ class Control {
   void take_frame(std::size_t rank, std::string_view frame);
   void beat_if_due();
   void check_liveness();
+  void take_failure(std::size_t rank, Failure failure);
+  bool is_lost(int rank) const;
+  bool may_say_farewell() const;
+  bool reports(const Failure& failure) const;
   void decide_on(const Loss& loss);
+  void decide_on(const Liveness::Hanging& hanging);
+  void say_farewell_to(const frames::News& news);
+  void claim_again(const frames::News& news);
+  void leave_late_behind();
+  std::int64_t bound() const;
   void pass_on_stop_requests();
   void send_given();
   void join_stop(int signal, int rank);
   void announce_failure(const Failure& failure);
   void say_goodbye();
 
+  void give(const std::string& topic, std::string own);
   void set_failure(Failure failure);
   std::optional<Failure> failure() const;
   void stop_thread(End end);
@@ -153,7 +194,11 @@ class Control {
   bool failure_told_ = false;
   std::vector<std::string> to_send_;  // frames of gather
   StopVote stop_;
+  Farewell farewell_;
+  std::optional<std::chrono::duration<double>> farewell_limit_;  // nothing: a loss fails the run
+  Clock::time_point farewell_ends_ = Clock::time_point::max();
 
+  std::shared_ptr<LostWorkers> lost_workers_ = std::make_shared<LostWorkers>();
   std::thread thread_;
 };
 

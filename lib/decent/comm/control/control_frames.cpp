@@ -50,6 +50,19 @@ std::string failure(const Failure& failure) {
                 (failure.lost ? "1 " : "0 ") + failure.message.substr(0, kLongestMessage));
 }
 
+std::string news(const News& news) {
+  return framed(numbers('X', news.rank, static_cast<int>(news.kind)) + " " +
+                news.reason.substr(0, kLongestMessage));
+}
+
+std::string claim(const Farewell::Claim& claim) {
+  std::string text = "D" + std::to_string(claim.step);
+  for (const int rank : claim.lost) text += " " + std::to_string(rank);
+  return framed(text);
+}
+
+std::string arrival() { return framed("A"); }
+
 std::string given(const Given& given) { return framed('G' + given.topic + '\0' + given.bytes); }
 
 std::optional<Frame> next(std::string_view bytes) {
@@ -101,5 +114,27 @@ std::optional<Given> read_given(std::string_view content) {
   if (end == std::string_view::npos) return std::nullopt;
   return Given{std::string(text->substr(0, end)), std::string(text->substr(end + 1))};
 }
+
+std::optional<News> read_news(std::string_view content) {
+  auto text = after('X', content);
+  if (!text) return std::nullopt;
+  News news;
+  news.rank = static_cast<int>(take_number(*text));
+  news.kind = static_cast<LossKind>(take_number(*text));
+  news.reason = *text;
+  return news;
+}
+
+std::optional<Farewell::Claim> read_claim(std::string_view content) {
+  auto text = after('D', content);
+  if (!text) return std::nullopt;
+  Farewell::Claim claim;
+  claim.step = take_number(*text);
+  while (!text->empty()) claim.lost.insert(static_cast<int>(take_number(*text)));
+  return claim;
+}
+
+bool is_leave(std::string_view content) { return content == "L"; }
+bool is_arrival(std::string_view content) { return content == "A"; }
 
 }  // namespace decent::frames

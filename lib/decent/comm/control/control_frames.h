@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "decent/comm/control/control_types.h"
+#include "decent/comm/control/farewell.h"
 
 namespace decent::frames {
 
@@ -21,12 +22,22 @@ struct Given {
   std::string bytes;
 };
 
+/// Worker `rank` is lost.
+struct News {
+  int rank = 0;
+  LossKind kind = LossKind::gone;
+  std::string reason;
+};
+
 std::string beat(const Position& position);
 std::string stop(const StopRequest& stop);
 std::string cap(std::int64_t step);
 std::string failure(const Failure& failure);
 std::string given(const Given& given);
 std::string leave();
+std::string news(const News& news);
+std::string claim(const Farewell::Claim& claim);
+std::string arrival();
 
 struct Frame {
   std::string_view content;
@@ -41,5 +52,9 @@ std::optional<StopRequest> read_stop(std::string_view content);
 std::optional<std::int64_t> read_cap(std::string_view content);
 std::optional<Failure> read_failure(std::string_view content);
 std::optional<Given> read_given(std::string_view content);
+std::optional<News> read_news(std::string_view content);
+std::optional<Farewell::Claim> read_claim(std::string_view content);
+bool is_leave(std::string_view content);
+bool is_arrival(std::string_view content);
 
 }  // namespace decent::frames

@@ -1,7 +1,10 @@
 #include "decent/comm/control/gather_box.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
+
+#include "decent/comm/lost_workers.h"
 
 namespace decent {
 
@@ -17,11 +20,21 @@ void GatherBox::close(std::size_t rank) {
   changed_.notify_all();
 }
 
+void GatherBox::lose(std::size_t rank) {
+  const std::lock_guard lock(mutex_);
+  lost_[rank] = true;
+  changed_.notify_all();
+}
+
 void GatherBox::fail(ExitCode code, std::string message) {
   const std::lock_guard lock(mutex_);
   failed_ = code;
   failure_ = std::move(message);
   changed_.notify_all();
+}
+
+bool GatherBox::has_given(std::size_t rank, const std::string& topic) const {
+  return given_[rank].contains(topic);
 }
 
 bool GatherBox::all_have_given(const std::string& topic) const {
@@ -31,9 +44,17 @@ bool GatherBox::all_have_given(const std::string& topic) const {
 
 std::optional<std::size_t> GatherBox::who_never_will(const std::string& topic) const {
   for (std::size_t rank = 0; rank < given_.size(); ++rank) {
-    if (closed_[rank] && !given_[rank].contains(topic)) return rank;
+    if ((closed_[rank] || lost_[rank]) && !has_given(rank, topic)) return rank;
   }
   return std::nullopt;
+}
+
+std::string GatherBox::take_one(std::size_t rank, const std::string& topic) {
+  const auto queue = given_[rank].find(topic);
+  std::string bytes = std::move(queue->second.front());
+  queue->second.pop_front();
+  if (queue->second.empty()) given_[rank].erase(queue);
+  return bytes;
 }
 
 std::vector<std::string> GatherBox::take(const std::string& topic) {
@@ -41,15 +62,28 @@ std::vector<std::string> GatherBox::take(const std::string& topic) {
   changed_.wait(lock, [&] { return all_have_given(topic) || failed_ || who_never_will(topic); });
   if (!all_have_given(topic)) {
     if (failed_) throw Error(*failed_, failure_);
-    throw PeerLost("worker " + std::to_string(who_never_will(topic).value()) +
-                   " has ended before '" + topic + "'");
+    const std::size_t missing = who_never_will(topic).value();
+    const std::string who = "worker " + std::to_string(missing);
+    if (lost_[missing]) throw GivenUp(who + " is lost: '" + topic + "' is given up");
+    throw PeerLost(who + " has ended before '" + topic + "'");
   }
   std::vector<std::string> all;
-  for (auto& queues : given_) {
-    const auto queue = queues.find(topic);
-    all.push_back(std::move(queue->second.front()));
-    queue->second.pop_front();
-    if (queue->second.empty()) queues.erase(queue);
+  for (std::size_t rank = 0; rank < given_.size(); ++rank) all.push_back(take_one(rank, topic));
+  return all;
+}
+
+std::vector<std::optional<std::string>> GatherBox::take_of_survivors(const std::string& topic) {
+  std::unique_lock lock(mutex_);
+  const auto is_there = [&](std::size_t rank) {
+    return lost_[rank] || closed_[rank] || has_given(rank, topic);
+  };
+  changed_.wait(lock, [&] {
+    return failed_ || std::ranges::all_of(std::views::iota(0U, given_.size()), is_there);
+  });
+  if (failed_) throw Error(*failed_, failure_);
+  std::vector<std::optional<std::string>> all(given_.size());
+  for (std::size_t rank = 0; rank < given_.size(); ++rank) {
+    if (has_given(rank, topic)) all[rank] = take_one(rank, topic);
   }
   return all;
 }

@@ -19,19 +19,28 @@ namespace decent {
 /// by any others, each topic by one thread at a time.
 class GatherBox {
  public:
-  explicit GatherBox(std::size_t workers) : given_(workers), closed_(workers, false) {}
+  explicit GatherBox(std::size_t workers)
+      : given_(workers), closed_(workers, false), lost_(workers, false) {}
 
   void give(std::size_t rank, const std::string& topic, std::string bytes);
 
   /// Worker `rank` has left in order and gives nothing more.
   void close(std::size_t rank);
 
+  /// Worker `rank` is lost, and the run goes on to the end of its step. Gathers that lack its bytes
+  /// throw GivenUp.
+  void lose(std::size_t rank);
+
   /// The run has failed: nobody gives anything more.
   void fail(ExitCode code, std::string message);
 
   /// Waits until every worker has given its next bytes under `topic`, and returns them by rank.
-  /// Throws PeerLost naming a worker that ended before it gave its bytes, and the error of fail().
+  /// Throws PeerLost naming a worker that ended before it gave its bytes, GivenUp for one that is
+  /// lost, and the error of fail().
   std::vector<std::string> take(const std::string& topic);
+
+  /// The same, but waits for no lost worker, whose bytes are missing in the result.
+  std::vector<std::optional<std::string>> take_of_survivors(const std::string& topic);
 
   /// Returns when close(rank) or fail() was called, or after `most`.
   void wait_closed(std::size_t rank, std::chrono::milliseconds most);
@@ -39,13 +48,16 @@ class GatherBox {
  private:
   using Queue = std::deque<std::string>;  // in the order of the calls of its topic
 
+  bool has_given(std::size_t rank, const std::string& topic) const;
   bool all_have_given(const std::string& topic) const;
   std::optional<std::size_t> who_never_will(const std::string& topic) const;
+  std::string take_one(std::size_t rank, const std::string& topic);
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::vector<std::map<std::string, Queue>> given_;  // by rank; no queue is empty
   std::vector<bool> closed_;                         // by rank
+  std::vector<bool> lost_;                           // by rank
   std::optional<ExitCode> failed_;
   std::string failure_;
 };

@@ -1,12 +1,23 @@
 #include "decent/comm/control/liveness.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "decent/core/text.h"
 
 namespace decent {
+namespace {
+
+// The kernel closes or resets the connections of a process that ends. Other errors come from the
+// network, behind which the worker may still be there.
+LossKind kind_of(int error) {
+  const bool gone = error == 0 || error == ECONNRESET || error == EPIPE;
+  return gone ? LossKind::gone : LossKind::silent;
+}
+
+}  // namespace
 
 std::string Loss::message() const {
   return "lost worker " + std::to_string(rank) + " on '" + host + "': " + how +
@@ -45,21 +56,22 @@ void Liveness::heard(std::size_t rank, Clock::time_point now) {
 }
 
 std::optional<Loss> Liveness::ended(std::size_t rank, int error, Clock::time_point now) {
-  if (peers_[rank].left) return std::nullopt;
-  return lose(rank,
+  if (peers_[rank].left || !peers_[rank].alive) return std::nullopt;
+  return lose(rank, kind_of(error),
               error == 0 ? "its connection closed"
                          : "its connection broke: " + std::string(std::strerror(error)),
               now);
 }
 
-Loss Liveness::lose(std::size_t rank, std::string how, Clock::time_point now) {
+Loss Liveness::lose(std::size_t rank, LossKind kind, std::string how, Clock::time_point now) {
   Peer& peer = peers_[rank];
   peer.alive = false;
   return {.rank = static_cast<int>(rank),
           .host = peer.host,
           .how = std::move(how),
           .unheard = now - peer.heard,
-          .position = peer.position};
+          .position = peer.position,
+          .kind = kind};
 }
 
 bool Liveness::is_watched(std::size_t rank) const {
@@ -80,25 +92,29 @@ std::vector<Loss> Liveness::find_silent(Clock::duration awake, Clock::time_point
     Peer& peer = peers_[rank];
     peer.quiet += awake;
     if (peer.quiet < timeout()) continue;
-    silent.push_back(
-        lose(rank, "silent for " + seconds_text(peer.quiet) + " (" + timeout_setting_ + ")", now));
+    silent.push_back(lose(rank, LossKind::silent,
+                          "silent for " + seconds_text(peer.quiet) + " (" + timeout_setting_ + ")",
+                          now));
   }
   return silent;
 }
 
 // nullopt if a peer is behind, because this worker waits for it. A peer may have advanced since its
 // last beat, but cannot have fallen back.
-std::optional<std::string> Liveness::find_hanging(const Stall& stall) const {
+std::optional<Liveness::Hanging> Liveness::find_hanging(const Stall& stall) const {
   const Position own = stall.position;
+  Hanging hanging;
   std::vector<std::string> workers;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
     if (!is_own(rank) && !is_watched(rank)) continue;
     if (!is_own(rank) && peer.position.is_behind(own)) return std::nullopt;
-    if (is_own(rank) || !own.is_behind(peer.position))
-      workers.push_back(std::to_string(rank) + " on '" + peer.host + "'");
+    if (!is_own(rank) && own.is_behind(peer.position)) continue;
+    hanging.ranks.push_back(static_cast<int>(rank));
+    workers.push_back(std::to_string(rank) + " on '" + peer.host + "'");
   }
-  return stall.message(workers);
+  hanging.message = stall.message(workers);
+  return hanging;
 }
 
 // Workers of one machine go silent together, but their last beats came at different times. So if

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decent/comm/control/control_types.h"
+#include "decent/comm/control/farewell.h"
 #include "decent/comm/control/own_progress.h"
 
 namespace decent {
@@ -23,6 +24,7 @@ struct Loss {
   std::string how;                          // "its connection closed"
   std::chrono::duration<double> unheard{};  // since it was last heard of
   Position position;                        // where it was then
+  LossKind kind = LossKind::gone;
 
   /// "lost worker 1 on 'node1': its connection closed. It was last heard of 0.2 s ago, in step 7,
   /// evaluating".
@@ -53,13 +55,22 @@ class Liveness {
   /// Worker `rank` said that it leaves, or that it ends because of a failure, so that its end is
   /// not a loss.
   void left(std::size_t rank) { peers_[rank].left = true; }
+  /// Another worker found out that worker `rank` is lost.
+  void lost(std::size_t rank) { peers_[rank].alive = false; }
+  /// Whether worker `rank` has missed some heartbeats.
+  bool is_quiet(std::size_t rank) const { return peers_[rank].quiet > 3 * beat_interval(); }
   /// The connection to worker `rank` has ended. `error`: its errno if it broke, 0 if it was closed.
   /// Returns the loss, unless the worker has left.
   std::optional<Loss> ended(std::size_t rank, int error, Clock::time_point now);
 
+  /// Workers that all others wait for.
+  struct Hanging {
+    std::vector<int> ranks;
+    std::string message;
+  };
   struct Findings {
-    std::vector<Loss> silent;            // each is found once
-    std::optional<std::string> hanging;  // message about workers that all others wait for
+    std::vector<Loss> silent;  // each is found once
+    std::optional<Hanging> hanging;
   };
   /// Finds workers that have been silent, or without progress, for too long. At most two heartbeat
   /// intervals of the time since the last check count. If more has passed, this worker itself was
@@ -83,9 +94,9 @@ class Liveness {
   bool is_own(std::size_t rank) const { return rank == static_cast<std::size_t>(rank_); }
   bool is_watched(std::size_t rank) const;
   std::chrono::duration<double> timeout() const;
-  Loss lose(std::size_t rank, std::string how, Clock::time_point now);
+  Loss lose(std::size_t rank, LossKind kind, std::string how, Clock::time_point now);
   std::vector<Loss> find_silent(Clock::duration awake, Clock::time_point now);
-  std::optional<std::string> find_hanging(const Stall& stall) const;
+  std::optional<Hanging> find_hanging(const Stall& stall) const;
 
   int rank_;
   std::vector<Peer> peers_;  // by rank

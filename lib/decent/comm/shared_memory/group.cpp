@@ -111,7 +111,7 @@ Letter SharedGroup::receive(int peer, int tag) {
 
 std::vector<Letter> SharedGroup::receive_from_others(MessageTag tag) {
   std::vector<Letter> letters;
-  for (const std::size_t worker : others_) letters.push_back(mail_->receive(worker, tag));
+  for (const std::size_t worker : others_) letters.push_back(mail_->receive(worker, tag, others_));
   return letters;
 }
 
@@ -173,7 +173,7 @@ void SharedGroup::broadcast(const at::Tensor& tensor, int root, std::uint64_t nu
   if (own_ != root) {
     for_each_window(tensor, [&](const at::Tensor& part) {
       const Letter letter =
-          mail_->receive(workers_[static_cast<std::size_t>(root)], tag(number, 0));
+          mail_->receive(workers_[static_cast<std::size_t>(root)], tag(number, 0), others_);
       if (letter.bytes() != bytes_of(part)) throw std::logic_error("broadcast of other sizes");
       std::memcpy(part.data_ptr(), letter.data(), part.nbytes());
     });

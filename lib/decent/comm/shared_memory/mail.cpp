@@ -115,21 +115,33 @@ void Mail::ring(std::size_t worker) const noexcept {
 
 // Why there is nobody to wait for; null if there is.
 const char* Mail::reason_to_give_up(std::span<const std::size_t> workers,
+                                    std::span<const std::size_t> members,
                                     bool look_at_processes) const {
   if (closed_.load(std::memory_order_acquire)) return "this worker has left";
   const auto gone = [&](std::size_t worker) {
     return board(worker).closed.load(std::memory_order_acquire) != 0 ||
            (look_at_processes && has_ended(processes_[worker], arenas_[worker]->address().process));
   };
-  return std::any_of(workers.begin(), workers.end(), gone) ? "the other worker has left" : nullptr;
+  if (std::any_of(workers.begin(), workers.end(), gone)) return "the other worker has left";
+  if (!lost_ || !lost_->any()) return nullptr;
+  LostWorkers::Ranks ranks;
+  for (const std::size_t member : members) ranks.push_back(ranks_[member]);
+  return lost_->any_of(ranks) ? "a worker is lost" : nullptr;
 }
 
-void Mail::wait(std::span<const std::size_t> for_workers, const std::function<bool()>& ready) {
+void Mail::go_on_without(std::shared_ptr<LostWorkers> lost, std::vector<int> ranks) {
+  ranks_ = std::move(ranks);
+  lost_ = std::move(lost);
+  watch_.emplace(*lost_, ranks_, [this] { ring(own_); });
+}
+
+void Mail::wait(std::span<const std::size_t> for_workers, std::span<const std::size_t> members,
+                const std::function<bool()>& ready) {
   Board& own = board(own_);
   for (bool first = true;; first = false) {
     const std::uint32_t seen = own.doorbell.load(std::memory_order_seq_cst);
     if (ready()) return;
-    if (const char* why = reason_to_give_up(for_workers, !first)) {
+    if (const char* why = reason_to_give_up(for_workers, members, !first)) {
       if (ready()) return;  // by the last message
       throw PeerLost(why);
     }
@@ -204,7 +216,7 @@ void Mail::send(const void* data, std::int64_t bytes, std::span<const std::size_
         .readers.fetch_add(static_cast<std::uint32_t>(to.size()), std::memory_order_relaxed);
   }
   for (const std::size_t worker : to) {
-    wait({&worker, 1}, [&] {
+    wait({&worker, 1}, {&worker, 1}, [&] {
       if (push(worker, descriptor)) return true;
       inbox(worker, own_).sender_waits.store(1, std::memory_order_seq_cst);
       return push(worker, descriptor);  // the reader may have made room before it saw the flag
@@ -213,9 +225,9 @@ void Mail::send(const void* data, std::int64_t bytes, std::span<const std::size_
   }
 }
 
-Letter Mail::receive(std::size_t from, MessageTag tag) {
+Letter Mail::receive(std::size_t from, MessageTag tag, std::span<const std::size_t> members) {
   std::optional<Descriptor> descriptor;
-  wait({&from, 1}, [&] {
+  wait({&from, 1}, members, [&] {
     descriptor = take_arrived(from, tag);
     return descriptor.has_value();
   });
@@ -304,7 +316,7 @@ void Mail::wait_until_read(const void* data) {
     readers = found->second.readers;
   }
   const std::vector<std::size_t> list(readers.begin(), readers.end());
-  wait(list, [&] { return !unread(block); });
+  wait(list, list, [&] { return !unread(block); });
   const std::lock_guard lock(mutex_);
   if (!unread(block)) blocks_[block].readers.clear();
 }

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/comm/shared_memory/arena.h"
 
 namespace decent {
@@ -105,12 +106,18 @@ class Mail : public std::enable_shared_from_this<Mail> {
   void signal(std::span<const std::size_t> to, MessageTag tag) { send(nullptr, 0, to, tag); }
 
   /// Waits for the next message of that worker and tag. Throws PeerLost if the worker is gone and
-  /// has not sent it.
-  Letter receive(std::size_t from, MessageTag tag);
+  /// has not sent it, or if one of `members`, who take part in the same operation, is given up.
+  Letter receive(std::size_t from, MessageTag tag, std::span<const std::size_t> members);
+  Letter receive(std::size_t from, MessageTag tag) { return receive(from, tag, {&from, 1}); }
 
   /// Waits until all readers of the block that `data` lies in are done. Throws PeerLost if one
   /// reader has left while another is not done: workers agree before they leave.
   void wait_until_read(const void* data);
+
+  /// From now on waits for a worker that is lost end. `ranks`: by worker, its rank in the run.
+  void go_on_without(std::shared_ptr<LostWorkers> lost, std::vector<int> ranks);
+  /// Null before.
+  LostWorkers* lost() const { return lost_.get(); }
 
   /// Tells the others that this worker sends nothing more. Their waits for it throw, and so do its
   /// own.
@@ -138,8 +145,10 @@ class Mail : public std::enable_shared_from_this<Mail> {
   bool unread(std::int64_t block) const;
 
   void ring(std::size_t worker) const noexcept;
-  void wait(std::span<const std::size_t> for_workers, const std::function<bool()>& ready);
-  const char* reason_to_give_up(std::span<const std::size_t> workers, bool look_at_processes) const;
+  void wait(std::span<const std::size_t> for_workers, std::span<const std::size_t> members,
+            const std::function<bool()>& ready);
+  const char* reason_to_give_up(std::span<const std::size_t> workers,
+                                std::span<const std::size_t> members, bool look_at_processes) const;
 
   bool push(std::size_t to, const Descriptor& descriptor);
   std::optional<Descriptor> take_arrived(std::size_t from, MessageTag tag);
@@ -155,6 +164,9 @@ class Mail : public std::enable_shared_from_this<Mail> {
   std::vector<std::shared_ptr<Arena>> arenas_;
   std::vector<Socket> processes_;  // pidfd of each worker that is another process
   std::atomic<bool> closed_ = false;
+  std::shared_ptr<LostWorkers> lost_;
+  std::vector<int> ranks_;  // by worker
+  std::optional<LostWorkers::Watch> watch_;
 
   mutable std::mutex mutex_;  // guards what follows, and this worker's ends of the rings
   Blocks blocks_;

@@ -21,14 +21,17 @@
 namespace decent {
 namespace {
 
-// Runs `work` and says in its error which operation failed.
+// Runs `work`, an operation with the workers `ranks`, and says in its error which one failed.
 template <typename Work>
-auto with_name(const std::string& operation, const Work& work) {
-  try {
-    return work();
-  } catch (const PeerLost& error) {
-    throw PeerLost(operation + " failed: " + error.what());
-  }
+auto with_name(const Mail& mail, const std::vector<int>& ranks, const std::string& operation,
+               const Work& work) {
+  return unless_lost(mail.lost(), ranks, [&] {
+    try {
+      return work();
+    } catch (const PeerLost& error) {
+      throw PeerLost(operation + " failed: " + error.what());
+    }
+  });
 }
 
 // An operation of the group's thread.
@@ -53,10 +56,11 @@ class TaskPending : public PendingReceived {
 // A message from a peer. Nothing runs in the background: the message is there, or it is not.
 class LetterPending : public PendingReceived {
  public:
-  LetterPending(std::shared_ptr<SharedGroup> group, int peer, int tag, const at::Tensor& like,
-                std::string operation)
+  LetterPending(std::shared_ptr<SharedGroup> group, int peer, int rank, int tag,
+                const at::Tensor& like, std::string operation)
       : group_(std::move(group)),
         peer_(peer),
+        rank_(rank),
         tag_(tag),
         sizes_(like.sizes().vec()),
         options_(like.options()),
@@ -65,7 +69,8 @@ class LetterPending : public PendingReceived {
 
   void wait() override {
     if (letter_) return;
-    letter_.emplace(with_name(operation_, [&] { return group_->receive(peer_, tag_); }));
+    letter_.emplace(with_name(group_->mail(), {rank_}, operation_,
+                              [&] { return group_->receive(peer_, tag_); }));
     if (letter_->bytes() == bytes_) return;
     throw std::logic_error(operation_ + ": " + std::to_string(bytes_) + " bytes for " +
                            std::to_string(letter_->bytes()));
@@ -78,6 +83,7 @@ class LetterPending : public PendingReceived {
  private:
   std::shared_ptr<SharedGroup> group_;
   int peer_;
+  int rank_;  // of the peer, in the run
   int tag_;
   std::vector<std::int64_t> sizes_;
   at::TensorOptions options_;
@@ -156,15 +162,17 @@ class SharedCommunicator : public Communicator {
   void wait_until_read(const at::Tensor& memory) override {
     const void* const data = memory.const_data_ptr();
     if (!user_->mail->holds(data)) return;
-    with_name("a message of worker " + own_rank(), [&] { user_->mail->wait_until_read(data); });
+    with_name(*user_->mail, ranks_, "a message of worker " + own_rank(),
+              [&] { user_->mail->wait_until_read(data); });
   }
 
   std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
                                                   const Room&) override {
-    const std::string operation = "exchange of worker " + own_rank() + " with worker " +
-                                  std::to_string(ranks_[static_cast<std::size_t>(peer)]);
-    with_name(operation, [&] { group_->send(send, peer, tag); });
-    return std::make_shared<LetterPending>(group_, peer, tag, send, operation);
+    const int rank = ranks_[static_cast<std::size_t>(peer)];
+    const std::string operation =
+        "exchange of worker " + own_rank() + " with worker " + std::to_string(rank);
+    with_name(*user_->mail, {rank}, operation, [&] { group_->send(send, peer, tag); });
+    return std::make_shared<LetterPending>(group_, peer, rank, tag, send, operation);
   }
 
   std::shared_ptr<PendingReceived> sum_views(const at::Tensor& send, const Room&) override {
@@ -174,9 +182,14 @@ class SharedCommunicator : public Communicator {
       own.copy_(send.view({-1}));
     }
     const std::uint64_t number = next_++;
-    with_name(text("sum"), [&] { group_->offer(own, number); });
+    with_name(*user_->mail, ranks_, text("sum"), [&] { group_->offer(own, number); });
     return post<SharedSum>("sum",
                            [own, number](SharedGroup& group) { return group.sum(own, number); });
+  }
+
+  bool go_on_without(const std::shared_ptr<LostWorkers>& lost) override {
+    user_->mail->go_on_without(lost, ranks_);
+    return true;
   }
 
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
@@ -210,14 +223,15 @@ class SharedCommunicator : public Communicator {
     auto result = std::make_shared<std::promise<Result>>();
     auto pending = std::make_shared<TaskPending<Result>>(result->get_future().share());
     if (!thread_) thread_ = std::make_unique<TaskThread>();
-    thread_->post([group = group_, what = text(operation), work = std::move(work), result] {
+    thread_->post([group = group_, ranks = ranks_, what = text(operation), work = std::move(work),
+                   result] {
       const at::NoGradGuard no_grad;
       try {
         if constexpr (std::is_void_v<Result>) {
-          with_name(what, [&] { work(*group); });
+          with_name(group->mail(), ranks, what, [&] { work(*group); });
           result->set_value();
         } else {
-          result->set_value(with_name(what, [&] { return work(*group); }));
+          result->set_value(with_name(group->mail(), ranks, what, [&] { return work(*group); }));
         }
       } catch (...) {
         result->set_exception(std::current_exception());

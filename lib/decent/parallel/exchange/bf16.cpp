@@ -119,7 +119,7 @@ class Bf16Exchange : public Exchange {
     for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
       if (i == own.rooms.size()) own.rooms.emplace_back();
       own.received.push_back(
-          communicator_->exchange_views(own.rounded, meeting.peers[i], static_cast<int>(bucket),
+          communicator_->exchange_views(own.rounded, meeting.peers[i], meeting.tag(bucket),
                                         [&] { return room(own, own.rooms[i], at::kBFloat16); }));
     }
     return all_of({own.received.begin(), own.received.end()});

@@ -140,7 +140,7 @@ class Fp32Exchange : public Exchange {
       return own.room.narrow(0, 0, own.slice.numel());
     };
     own.received = meeting.pair() ? communicator_->exchange_views(message, meeting.peers[0],
-                                                                  static_cast<int>(bucket), room)
+                                                                  meeting.tag(bucket), room)
                                   : meeting.group->sum_views(message, room);
     return all_of({own.received});
   }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
 #include "decent/parallel/pending_work.h"
 
@@ -89,7 +90,11 @@ void GradientExchange::open(std::size_t bucket) {
   own.turn ^= 1;
   own.put.assign(of.parameters.size(), false);
   at::Tensor& memory = message(own);
-  if (memory.defined()) return communicator_->wait_until_read(memory);
+  try {
+    if (memory.defined()) return communicator_->wait_until_read(memory);
+  } catch (const GivenUp&) {
+    memory.reset();  // a lost worker may never have read it
+  }
   const at::ScalarType type = type_ == GradientType::bf16 ? at::kBFloat16 : of.x.scalar_type();
   const auto numel = of.x.numel() + std::ssize(of.parameters);
   if (read_in_place_) {
@@ -140,18 +145,26 @@ void GradientExchange::start(std::size_t bucket) {
   TraceSpan span(trace_.get(), exchange_lane(bucket), "all-reduce",
                  {.bucket = static_cast<std::int64_t>(bucket),
                   .bytes = static_cast<std::int64_t>(sent.nbytes())});
-  own.sum = read_in_place_
-                ? communicator_->sum_views(sent, nullptr)
-                : std::make_shared<ReceivedInRoom>(sent, communicator_->all_reduce_sum(sent));
+  try {
+    own.sum = read_in_place_
+                  ? communicator_->sum_views(sent, nullptr)
+                  : std::make_shared<ReceivedInRoom>(sent, communicator_->all_reduce_sum(sent));
+  } catch (const GivenUp&) {
+    return;
+  }
   own.pending = all_of({own.sum});
   if (span.recording()) own.pending = watched(std::move(own.pending), std::move(span));
 }
 
-bool GradientExchange::done(std::size_t bucket) { return buckets_[bucket].pending->done(); }
+bool GradientExchange::done(std::size_t bucket) {
+  const Pending& pending = buckets_[bucket].pending;
+  return !pending || pending->done();
+}
 
-BucketGradients GradientExchange::wait(std::size_t bucket, const std::vector<BucketSlice>& slices) {
+std::optional<BucketGradients> GradientExchange::wait(std::size_t bucket,
+                                                      const std::vector<BucketSlice>& slices) {
   OfBucket& own = buckets_[bucket];
-  if (own.parts.empty()) receive(bucket);
+  if (own.parts.empty() && !receive(bucket)) return std::nullopt;
   BucketGradients gradients{.slices = {}, .present = own.present};
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (own.present[i]) {
@@ -163,14 +176,22 @@ BucketGradients GradientExchange::wait(std::size_t bucket, const std::vector<Buc
   return gradients;
 }
 
-void GradientExchange::receive(std::size_t bucket) {
+// Returns false if the sum was given up.
+bool GradientExchange::receive(std::size_t bucket) {
   OfBucket& own = buckets_[bucket];
-  own.pending->wait();
+  if (!own.pending) return false;
+  try {
+    own.pending->wait();
+  } catch (const GivenUp&) {
+    own.pending.reset();
+    return false;
+  }
   own.parts = own.sum->parts();
   own.present = used(bucket);
-  if (type_ == GradientType::as_computed) return;
+  if (type_ == GradientType::as_computed) return true;
   join_parts(bucket);
   own.parts = {{.begin = 0, .values = own.gradients}};
+  return true;
 }
 
 // A parameter of which this worker has a gradient was used. For others the sum must be read, which

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ class GradientExchange {
   /// Waits for the mean gradients. `slices`: the parameters of the bucket, without gradients. The
   /// result may be read until release(), and is the same, bit for bit, on all workers. Throws
   /// PeerLost if a worker is gone.
-  BucketGradients wait(std::size_t bucket, const std::vector<BucketSlice>& slices);
+  std::optional<BucketGradients> wait(std::size_t bucket, const std::vector<BucketSlice>& slices);
   /// The mean gradients of wait(), as one flat tensor [numel] that stays until the next wait().
   at::Tensor flat(std::size_t bucket);
   void release(std::size_t bucket);
@@ -77,7 +78,7 @@ class GradientExchange {
   at::Tensor& message(OfBucket& own);
   at::Tensor place_in(const at::Tensor& message, std::size_t bucket, std::size_t place) const;
   void mark_used(std::size_t bucket, const at::Tensor& sent);
-  void receive(std::size_t bucket);
+  bool receive(std::size_t bucket);
   std::vector<bool> used(std::size_t bucket) const;
   void join_parts(std::size_t bucket);
 

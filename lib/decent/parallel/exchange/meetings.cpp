@@ -25,7 +25,9 @@ Meetings::Meetings(const ExchangeSetup& setup, int most_in_pairs) : slices_(setu
   std::set<int> in_pairs;
   // Phases in order, so that no two workers wait for each other in different groups.
   for (const Phase& phase : setup.phases) {
-    Meeting meeting{.edge = edge_of(phase, communicator.rank())};
+    Meeting meeting{.edge = edge_of(phase, communicator.rank()),
+                    .phase = static_cast<int>(by_phase_.size()),
+                    .phases = static_cast<int>(setup.phases.size())};
     for (const int rank : meeting.edge.ranks) {
       if (rank != communicator.rank()) meeting.peers.push_back(rank);
     }

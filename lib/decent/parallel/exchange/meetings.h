@@ -1,6 +1,7 @@
 #pragma once
 // With whom a worker exchanges after which step, and over which communicator.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -19,6 +20,13 @@ struct Meeting {
   Edge edge = {};                                 // with this worker's rank
   std::vector<int> peers = {};                    // the other ranks, in that order
   std::shared_ptr<Communicator> group = nullptr;  // of the members; null in edges of 1 and 2
+
+  int phase = 0;   // its number, from 0
+  int phases = 1;  // how many there are
+
+  /// The tag of messages of `bucket`, for Communicator::exchange. Each phase has its own, so that
+  /// nobody takes a message of an edge that was given up for one of another edge.
+  int tag(std::size_t bucket) const { return static_cast<int>(bucket) * phases + phase; }
 
   int members() const { return static_cast<int>(edge.ranks.size()); }
   bool alone() const { return peers.empty(); }

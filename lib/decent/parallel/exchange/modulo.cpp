@@ -312,7 +312,7 @@ class ModuloExchange : public Exchange {
         return own.rooms.select(0, i).narrow(0, 0, bytes);
       };
       own.received.push_back(communicator_->exchange_views(
-          codes, meeting.peers[static_cast<std::size_t>(i)], static_cast<int>(bucket), room));
+          codes, meeting.peers[static_cast<std::size_t>(i)], meeting.tag(bucket), room));
     }
     return all_of({own.received.begin(), own.received.end()});
   }

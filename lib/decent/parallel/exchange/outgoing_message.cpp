@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include "decent/comm/lost_workers.h"
+
 namespace decent {
 namespace {
 
@@ -13,7 +15,11 @@ constexpr std::int64_t kMoreBytes = 512;
 
 void OutgoingMessage::begin(Communicator& communicator, std::int64_t step, std::int64_t bytes,
                             const at::Tensor& like) {
-  if (memory_.defined()) communicator.wait_until_read(memory_);
+  try {
+    if (memory_.defined()) communicator.wait_until_read(memory_);
+  } catch (const GivenUp&) {
+    memory_.reset();  // a lost worker may never have read it
+  }
   if (!memory_.defined() || memory_.numel() < bytes) {
     const std::int64_t most = bytes + kMoreBytes;
     memory_ = like.is_cpu() ? communicator.memory_to_send(most) : at::Tensor();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/parallel/pending_work.h"
 
 namespace decent {
@@ -16,17 +17,24 @@ void PendingExchanges::start(std::size_t bucket, const Meeting& meeting, std::in
                  {.bucket = static_cast<std::int64_t>(bucket),
                   .bytes = bytes,
                   .peer = meeting.pair() ? meeting.peers[0] : -1});
-  own.work = send();
+  try {
+    own.work = send();
+  } catch (const GivenUp&) {
+    return;
+  }
   if (span.recording()) own.work = watched(std::move(own.work), std::move(span));
   own.meeting = &meeting;
 }
 
 const Meeting* PendingExchanges::wait(std::size_t bucket) {
   OfBucket& own = pending_[bucket];
-  if (own.work) {
+  if (!own.work) return own.meeting;
+  try {
     own.work->wait();
-    own.work.reset();
+  } catch (const GivenUp&) {
+    own.meeting = nullptr;
   }
+  own.work.reset();
   return own.meeting;
 }
 

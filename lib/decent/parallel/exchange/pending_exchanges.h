@@ -17,7 +17,8 @@ class PendingExchanges {
   explicit PendingExchanges(const ExchangeSetup& setup);
 
   /// Calls `send`, which starts the operation. `bytes`: how many it sends, for the trace. `meeting`
-  /// must outlive it.
+  /// must outlive it. An operation that is given up (comm/lost_workers.h), here or in a wait, does
+  /// not count as under way.
   void start(std::size_t bucket, const Meeting& meeting, std::int64_t bytes,
              const std::function<Pending()>& send);
 

@@ -1,5 +1,6 @@
 #include "decent/train/evaluation/evaluated_average.h"
 
+#include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
 
 namespace decent {
@@ -7,10 +8,14 @@ namespace {
 
 std::optional<Evaluation> evaluate_and_revert(TrainedParameters& parameters, Evaluator& evaluator) {
   try {
+    if (parameters.has_ema()) parameters.use_ema();
     const std::optional<Evaluation> evaluation = evaluator.evaluate(parameters.step());
     parameters.revert_global_avg();
     return evaluation;
   } catch (const SharedError&) {  // the workers will save their own weights
+    parameters.revert_global_avg();
+    throw;
+  } catch (const GivenUp&) {
     parameters.revert_global_avg();
     throw;
   }
@@ -22,7 +27,6 @@ std::optional<EvalMetrics> evaluate_average(TrainedParameters& parameters, Evalu
                                             double epoch) {
   const std::optional<double> distance =
       parameters.global_avg(/*will_revert=*/true, /*return_distance=*/true);
-  if (parameters.has_ema()) parameters.use_ema();
   const std::optional<Evaluation> evaluation = evaluate_and_revert(parameters, evaluator);
   if (!evaluation) return std::nullopt;
   return EvalMetrics{.step = parameters.step(),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "decent/comm/gather.h"
+#include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
@@ -97,13 +98,22 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
 bool Evaluator::evaluate_parts(EvaluationSums& sums) {
   Control& control = team_.control();
   const StateBefore before(model_);
-  const auto parts = team_.attempt("evaluation", [&] {
-    control.report(Operation::evaluating);
-    const AtEnd shares([&] { control.report(Operation::sharing_scores); });
-    return evaluate_own_part(sums);
-  });
-  model_.train();
-  before.restore();
+  const auto train_again = [&] {
+    model_.train();
+    before.restore();
+  };
+  std::vector<Attempt<bool>> parts;
+  try {
+    parts = team_.attempt("evaluation", [&] {
+      control.report(Operation::evaluating);
+      const AtEnd shares([&] { control.report(Operation::sharing_scores); });
+      return evaluate_own_part(sums);
+    });
+  } catch (const GivenUp&) {
+    train_again();
+    throw;
+  }
+  train_again();
   throw_if_failed(outcomes_of(parts));
   return std::ranges::all_of(parts, [](const auto& part) { return part.value.value(); });
 }
