@@ -32,11 +32,11 @@ class Setting:
 
 
 SETTINGS = [
-    Setting("fp32"),
-    Setting("fp32 by gloo", backend="gloo"),
+    Setting("fp32", parallel={"topology": "one-peer-exp"}),
+    Setting("fp32 by gloo", parallel={"topology": "one-peer-exp"}, backend="gloo"),
     Setting("bf16", parallel={"comm_dtype": "bf16", "topology": "ring"}),
-    Setting("modulo2 in slices", parallel={"comm_dtype": "modulo2", "slices": 4}),
-    Setting("modulo2 by gloo", parallel={"comm_dtype": "modulo2", "slices": 4}, backend="gloo"),
+    Setting("modulo2 in slices", parallel={"comm_dtype": "modulo2", "slices": 4, "topology": "one-peer-exp"}),
+    Setting("modulo2 by gloo", parallel={"comm_dtype": "modulo2", "slices": 4, "topology": "one-peer-exp"}, backend="gloo"),
     Setting("edges of 4", parallel={"topology": "complete"}),
     Setting("edges of 4 by gloo", parallel={"topology": "complete"}, backend="gloo"),
     Setting("edges of 4 in bf16", parallel={"topology": "complete", "comm_dtype": "bf16"}),

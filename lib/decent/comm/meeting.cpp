@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// The key under which the first worker that gives up on others stores a GivenUp.
+// The key under which the first worker that gives up on others stores a GivingUp.
 const std::string kGivenUp = "given up";
 // How long the store's host waits for others to read an answer before it leaves, which closes the
 // store.
@@ -35,11 +35,11 @@ constexpr auto kLeaveTimeout = 10s;
 constexpr auto kLookAtStarts = 500ms;
 
 // Which worker tells the user that others do not come, and its message.
-struct GivenUp {
+struct GivingUp {
   int reporter = 0;
   std::string message;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GivenUp, reporter, message)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GivingUp, reporter, message)
 
 // c10d writes its errors to stderr, with frames of C++, before it throws them.
 class WithoutErrorsOfC10d {
@@ -253,12 +253,12 @@ void Meeting::report_missing(const std::vector<std::string>& keys) {
 // Several workers may give up at the same moment; the first one's words count.
 void Meeting::tell_all_to_give_up(const std::string& message, int reporter) {
   if (store_->add(kGivenUp + "/count", 1) != 1) return;
-  set(kGivenUp, to_cbor(GivenUp{.reporter = reporter, .message = message}));
+  set(kGivenUp, to_cbor(GivingUp{.reporter = reporter, .message = message}));
 }
 
 // Whoever gives up has the same message, and one worker tells it to the user.
 void Meeting::give_up() {
-  const auto given_up = from_cbor<GivenUp>(get(kGivenUp));
+  const auto given_up = from_cbor<GivingUp>(get(kGivenUp));
   // Workers that still wait must be able to read it before the store is gone.
   if (launch_.hosts_store()) std::this_thread::sleep_for(500ms);
   if (given_up.reporter == launch_.rank) throw PeerLost(given_up.message);
