@@ -40,7 +40,8 @@ def merged(base: dict, changes: dict) -> dict:
 
 
 def recipe(model_file: Path = DIGITS_MLP, data_file: Path | None = None, /, **changes: Any) -> dict:
-    """A short run on a safetensors file (both to train and to evaluate), or on the digits."""
+    """A short run on a safetensors file (both to train and to evaluate), or on the digits. It ends at once when a worker is
+    lost, and resumes with the same bits; test_farewell.py has what comes of a loss by default."""
     source = {"format": "safetensors", "path": str(data_file)} if data_file else None
     base = {
         "model": {"path": str(model_file)},
@@ -50,6 +51,7 @@ def recipe(model_file: Path = DIGITS_MLP, data_file: Path | None = None, /, **ch
         "eval": NO_EVALUATION,
         "checkpoint": NO_CHECKPOINTS,
         "log": {"every_steps": 1},
+        "parallel": {"farewell_s": 0},
     }
     return merged(base, changes)
 

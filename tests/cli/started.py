@@ -20,7 +20,9 @@ CONFIG = ROOT / "configs" / "digits.yaml"
 TIMEOUT_S = 5
 GRACE_S = 2  # beyond it: two cores, with other tests beside this one
 MASTER_ADDR = "127.0.0.1"
-SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S}", "--set", "log.every_steps=100")
+# Without a farewell: a loss ends all workers at once (test_farewell.py has what comes of it by default).
+SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S}", "--set", "log.every_steps=100",
+        "--set", "parallel.farewell_s=0")
 
 
 class Started:

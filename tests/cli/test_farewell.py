@@ -49,7 +49,7 @@ SETTINGS = [
 
 def settings_of(setting: Setting, **changes: dict) -> dict:
     """An endless run that evaluates and saves all the time."""
-    base = recipe(train={"steps": 1000000}, parallel={"timeout_s": TIMEOUT_S, "backend": setting.backend},
+    base = recipe(train={"steps": 1000000}, parallel={"timeout_s": TIMEOUT_S, "farewell_s": FAREWELL_S, "backend": setting.backend},
                   eval={"every_steps": 7}, checkpoint={"every_steps": 5, "keep": 2})
     return merged(merged(base, {"parallel": setting.parallel or {}}), changes)
 

@@ -24,9 +24,7 @@ class FarewellTest : public ::testing::Test {
   // Worker `who` has begun step `step` and learns that `lost` is lost. Tells `others`.
   void learns(int who, int lost, std::int64_t step, const std::vector<int>& others,
               LossKind kind = LossKind::gone) {
-    Farewell& own = of_[static_cast<std::size_t>(who)];
-    const std::int64_t bound = own.settled() ? own.last_step() : 0;
-    const auto claim = own.lose(lost, kind, "lost", std::max(step, bound));
+    const auto claim = of(who).lose(lost, kind, "lost", step);
     if (!claim) return;
     for (const int other : others) of_[static_cast<std::size_t>(other)].claims(who, *claim);
   }
@@ -51,8 +49,8 @@ TEST_F(FarewellTest, TheLastStepIsTheHighestThatAnyoneWhoIsLeftHasBegun) {
   }
 }
 
-// Worker 1 has begun step 9 and is lost before worker 3 hears of that; worker 0 has, and is bound.
-TEST_F(FarewellTest, AFurtherLossTakesNothingBackThatWasSettled) {
+// Worker 1 has begun step 9 and is lost before worker 3 hears of that; worker 0 has, and begins it.
+TEST_F(FarewellTest, AFurtherLossTakesBackNoStepThatWasBegun) {
   learns(0, 2, 7, {1, 3});
   learns(1, 2, 9, {0});
   learns(3, 2, 8, {0, 1});
@@ -60,8 +58,8 @@ TEST_F(FarewellTest, AFurtherLossTakesNothingBackThatWasSettled) {
   EXPECT_EQ(of(0).last_step(), 9);
   EXPECT_FALSE(of(3).settled());
   learns(3, 1, 8, {0});
-  EXPECT_TRUE(of(0).settled());  // has not heard of it
-  learns(0, 1, 7, {3});
+  EXPECT_FALSE(of(0).settled());
+  learns(0, 1, 9, {3});
   for (const int rank : {0, 3}) {
     ASSERT_TRUE(of(rank).settled());
     EXPECT_EQ(of(rank).last_step(), 9);
@@ -109,7 +107,8 @@ TEST_F(FarewellTest, TheLastOneSavesIfTheOthersHaveEnded) {
   EXPECT_EQ(of(3).speaker(), 3);
 }
 
-// ---- the operations that take part ----------------------------------------------------------------
+// ---- the operations that take part
+// ----------------------------------------------------------------
 
 TEST(LostWorkers, GivesUpOperationsOfLostWorkersAlone) {
   LostWorkers lost;

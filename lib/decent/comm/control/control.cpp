@@ -72,16 +72,11 @@ bool Control::begin_step(std::int64_t t) {
       return farewell_.begun() ? farewell_.settled() : stop_.is_settled();
     };
     changed_.wait(lock, [&] { return settled() || failure_; });
-    if (!settled() || t > bound()) return false;
+    if (!settled()) return false;
+    if (t > (farewell_.begun() ? farewell_.last_step() : stop_.stop().last_step)) return false;
   }
   progress_.begin_step(t);
   return true;
-}
-
-// The last step, if it is settled; 0 if it is not.
-std::int64_t Control::bound() const {
-  if (farewell_.settled()) return farewell_.last_step();
-  return stop_.is_settled() ? stop_.stop().last_step : 0;
 }
 
 bool Control::stop_asked() const {
@@ -309,12 +304,11 @@ void Control::say_farewell_to(const frames::News& news) {
 
 void Control::claim_again(const frames::News& news) {
   const std::lock_guard lock(mutex_);
-  const std::int64_t step = std::max(progress_.position().step, bound());
   if (!farewell_.begun()) {
     farewell_ends_ =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(farewell_limit_.value());
   }
-  const auto claim = farewell_.lose(news.rank, news.kind, news.reason, step);
+  const auto claim = farewell_.lose(news.rank, news.kind, news.reason, progress_.position().step);
   links_.send_to_all(frames::claim(claim.value()));
   changed_.notify_all();
 }

@@ -165,7 +165,6 @@ class Control {
   void say_farewell_to(const frames::News& news);
   void claim_again(const frames::News& news);
   void leave_late_behind();
-  std::int64_t bound() const;
   void pass_on_stop_requests();
   void send_given();
   void join_stop(int signal, int rank);

@@ -21,9 +21,7 @@ std::optional<Farewell::Claim> Farewell::lose(int rank, LossKind kind, const std
   if (!lost_.insert(rank).second) return std::nullopt;
   if (kind == LossKind::silent) silent_.insert(rank);
   if (reason_.empty()) reason_ = reason;
-  std::optional<Claim>& own = claims_[static_cast<std::size_t>(rank_)];
-  own = Claim{.lost = lost_, .step = std::max(step, own ? own->step : 0)};
-  return own;
+  return claims_[static_cast<std::size_t>(rank_)] = Claim{.lost = lost_, .step = step};
 }
 
 void Farewell::claims(int rank, Claim claim) {

@@ -2,11 +2,10 @@
 // What the workers that are left agree on after a loss: who is lost, the last step that they finish
 // without the lost ones, and whether they are the ones to save it. A part of Control.
 //
-// Each worker tells the others whom it knows to be lost, and the highest step that it has begun or
-// is bound to finish; it begins no other one until all that are left have told the same list. The
-// highest of their steps is the last one. A further loss starts another round with a longer list. A
-// worker that was bound to a last step in one round names that step in the next, so a round never
-// takes back what an earlier one has settled.
+// Each worker tells the others whom it knows to be lost, and the step that it has begun; it begins
+// no other one until all that are left have told the same list. The highest of their steps is the
+// last one. A further loss starts another round with a longer list. A round never takes back a step
+// that somebody who is left has begun.
 
 #include <cstdint>
 #include <optional>
@@ -40,7 +39,7 @@ class Farewell {
   /// Why the first worker was lost.
   const std::string& reason() const { return reason_; }
 
-  /// Worker `rank` is lost. `step`: the highest step that this worker has begun or is bound to.
+  /// Worker `rank` is lost. `step`: the highest step that this worker has begun.
   /// Returns what this worker claims from now on, for all others; nothing if that loss was known.
   std::optional<Claim> lose(int rank, LossKind kind, const std::string& reason, std::int64_t step);
 
