@@ -136,9 +136,8 @@ std::optional<BucketGradients> DistributedParameters::wait(std::size_t bucket) {
 }
 
 void DistributedParameters::measure_whole_gradient() {
-  for (std::size_t b = 0; b < bucket_count(); ++b) {
-    if (const auto gradients = wait(b)) measure(b, *gradients);
-  }
+  for (std::size_t b = 0; b < bucket_count(); ++b)
+    measure(b, wait(b).value_or(BucketGradients()));
   scale().measured();
 }
 
@@ -151,6 +150,8 @@ void DistributedParameters::update_next() {
     update(bucket, {}, *gradients, nullptr);
   } else if (gradients) {
     give_gradients(bucket, *gradients);
+  } else {
+    measure(bucket, {});  // no part of the norm
   }
   parts_->exchange.release(bucket);
 }

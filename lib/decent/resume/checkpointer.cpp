@@ -164,6 +164,7 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
                 "training diverged: parameter '" + *name + "' is not finite after step " +
                     std::to_string(progress.step) + ", so that no checkpoint was saved");
   }
+  options_.team.control().catch_up();
   const int replica = progress.workers.place_of(options_.team.rank());
   const std::filesystem::path folder = options_.folder.begin(progress.step);
   const CheckpointFile file = write_replica(folder, replica, image_.bytes());
@@ -212,12 +213,13 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
   if (std::ranges::any_of(complete, [](const auto& each) { return each.value.value_or(false); }))
     return true;
   options_.copies_alike = false;
-  image_.copy(state);
   last_step_ = progress.step;
   const auto ready = team.attempt_of_survivors("farewell/ready", [&] {
+    image_ = ReplicaImage();  // an earlier one may have had only a part of the state
+    image_.copy(state);
     if (!leads()) return true;
     take_folder();
-    options_.folder.discard(progress.step);  // what the lost worker has written of it
+    options_.folder.clear_leftovers();  // of a save that was given up
     return true;
   });
   const Outcome& of_leader = ready[static_cast<std::size_t>(leader_of(team.rank()))].outcome;

@@ -43,6 +43,12 @@ struct Session {
   /// Updates done so far, in the whole run.
   std::int64_t step() const { return parallel->step(); }
   double epoch() const { return run.plan.sampler->epochs_done(step()); }
+  /// Call it before writing to the output folder: throws if that does not belong to the run any
+  /// more, and does not return if the other workers have given this one up.
+  void check_writable() const {
+    team.control().catch_up();
+    options.check_folder();
+  }
   /// Whether no step follows, as planned or because of an evaluation.
   bool is_done() const { return step() >= run.plan.total_steps || run.plan.rules.stops(); }
 

@@ -62,7 +62,7 @@ void TrainLines::begin_line() {
 
 void TrainLines::show(const TrainMetrics& metrics) {
   if (!session_.reporter) return;
-  session_.options.check_folder();
+  session_.check_writable();
   session_.reporter->train(metrics);
   if (!metrics.wrap_share) return;
   if (const auto warning = wrap_watch_.saw(metrics.step, *metrics.wrap_share))

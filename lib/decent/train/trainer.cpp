@@ -222,6 +222,7 @@ void Trainer::save_unevaluated(const SharedError& error) {
 
 void Trainer::note(const EvalMetrics& evaluation) {
   last_evaluation_ = evaluation;
+  session_.check_writable();
   if (session_.reporter) session_.reporter->evaluation(evaluation);
   const bool had_line = lines_.has_line();
   // A longer run would have no evaluation after the last step of this one, so rules ignore it.
@@ -239,7 +240,7 @@ void Trainer::save(bool in_background) {
   const TraceSpan span(session_.trace.get(), kTrainingLane, "saving");
   lines_.finish_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control().report(Operation::saving);
-  session_.options.check_folder();
+  session_.check_writable();
   step_.settle();
   lines_.keep();
   checkpointer_.save(progress(), state(), in_background);

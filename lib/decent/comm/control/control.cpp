@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 constexpr auto kSettleTime = 100ms;
 // How long an error of an operation with peers waits for the news of who was lost.
 constexpr auto kNewsOfLoss = 2s;
+// A thread that has not run for so many heartbeats was stopped.
+constexpr int kBeatsMissed = 3;
 // How long it may take until the kernel has the goodbyes and all frames before them.
 constexpr auto kGoodbyes = 10s;
 
@@ -103,6 +105,22 @@ bool Control::in_farewell() const {
 Farewell Control::farewell() const {
   const std::lock_guard lock(mutex_);
   return farewell_;
+}
+
+// The pass that is under way may have read too early.
+void Control::catch_up() {
+  std::unique_lock lock(mutex_);
+  if (Clock::now() - last_pass_ < kBeatsMissed * liveness_.beat_interval()) return;
+  const std::int64_t enough = passes_ + 2;
+  links_.wake();
+  changed_.wait(lock, [&] { return passes_ >= enough || failure_told_ || end_ != End::none; });
+}
+
+void Control::end_pass() {
+  const std::lock_guard lock(mutex_);
+  last_pass_ = Clock::now();
+  ++passes_;
+  changed_.notify_all();
 }
 
 void Control::arrive() {
@@ -199,6 +217,7 @@ void Control::run() {
       announce_failure(*failed);
       return;
     }
+    end_pass();
   }
   if (end() == End::leave) say_goodbye();
 }
@@ -378,11 +397,11 @@ void Control::announce_failure(const Failure& failure) {
   changed_.notify_all();
 }
 
-// In a farewell the lowest worker that is left speaks; one that has been left behind says why it
-// ends.
+// In a farewell the lowest worker that is left speaks; one that fails or has been left behind says
+// why it ends.
 bool Control::reports(const Failure& failure) const {
   if (!in_farewell()) return liveness_.reports(failure);
-  return (failure.lost && failure.rank == rank_) || farewell().speaker() == rank_;
+  return failure.rank == rank_ || farewell().speaker() == rank_;
 }
 
 // First sends the bytes that were given to gathers, because the others wait for them.

@@ -108,6 +108,10 @@ class Control {
   bool in_farewell() const;
   /// What is agreed on so far.
   Farewell farewell() const;
+  /// Returns at once, unless this process was stopped for some heartbeats: then it waits until the
+  /// control thread has read what others have said meanwhile. Call it before writing anything of the
+  /// run: if this worker was given up, it ends here.
+  void catch_up();
   /// This worker has done its last step of a farewell.
   void arrive();
   /// gather() among the workers that are left: the bytes of lost workers are missing.
@@ -167,6 +171,7 @@ class Control {
   void leave_late_behind();
   void pass_on_stop_requests();
   void send_given();
+  void end_pass();
   void join_stop(int signal, int rank);
   void announce_failure(const Failure& failure);
   void say_goodbye();
@@ -196,6 +201,8 @@ class Control {
   Farewell farewell_;
   std::optional<std::chrono::duration<double>> farewell_limit_;  // nothing: a loss fails the run
   Clock::time_point farewell_ends_ = Clock::time_point::max();
+  Clock::time_point last_pass_ = Clock::now();  // of the control thread
+  std::int64_t passes_ = 0;
 
   std::shared_ptr<LostWorkers> lost_workers_ = std::make_shared<LostWorkers>();
   std::thread thread_;
