@@ -136,8 +136,7 @@ std::optional<BucketGradients> DistributedParameters::wait(std::size_t bucket) {
 }
 
 void DistributedParameters::measure_whole_gradient() {
-  for (std::size_t b = 0; b < bucket_count(); ++b)
-    measure(b, wait(b).value_or(BucketGradients()));
+  for (std::size_t b = 0; b < bucket_count(); ++b) measure(b, wait(b).value_or(BucketGradients()));
   scale().measured();
 }
 

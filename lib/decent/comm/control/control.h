@@ -109,8 +109,8 @@ class Control {
   /// What is agreed on so far.
   Farewell farewell() const;
   /// Returns at once, unless this process was stopped for some heartbeats: then it waits until the
-  /// control thread has read what others have said meanwhile. Call it before writing anything of the
-  /// run: if this worker was given up, it ends here.
+  /// control thread has read what others have said meanwhile. Call it before writing anything of
+  /// the run: if this worker was given up, it ends here.
   void catch_up();
   /// This worker has done its last step of a farewell.
   void arrive();
