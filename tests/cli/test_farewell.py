@@ -93,6 +93,8 @@ def check_saved(run: Started, lost: list[int]) -> int:
     else:  # the step was saved before
         assert len(names) == manifest["world_size"]
     assert not list((ended.folder / "checkpoints").glob(".step-*")), said
+    assert ended.metrics[-1] == {**ended.metrics[-1], "kind": "end", "status": "failed", "step": step}
+    assert "lost worker" in (ended.folder / "run.log").read_text()
     return step
 
 

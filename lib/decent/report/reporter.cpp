@@ -143,6 +143,19 @@ void Reporter::end(const std::string& status, std::int64_t step,
   }
 }
 
+// The reporter may have been lost in the middle of a line.
+void end_for_lost_reporter(const RunFolder& folder, const EndMetrics& end, std::int64_t log_every,
+                           const std::string& error) noexcept {
+  try {
+    cut_metrics(folder.metrics(), {.step = end.step, .log_every = log_every});
+    MetricsFile(folder.metrics()).write(end);
+    append_error(folder.log(), error);
+    write_report(folder, /*running=*/false);
+  } catch (const std::exception&) {
+    // As in Reporter::end.
+  }
+}
+
 void Reporter::complete(const RunEnd& end) {
   const std::lock_guard lock(mutex_);
   if (bar_) bar_->clear();

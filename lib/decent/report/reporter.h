@@ -71,4 +71,9 @@ class Reporter {
   double steps_per_s_ = 0;
 };
 
+/// Ends the files of a run whose reporter was lost after step `step`, as Reporter::end("failed")
+/// does. `log_every`: see MetricsCut.
+void end_for_lost_reporter(const RunFolder& folder, const EndMetrics& end, std::int64_t log_every,
+                           const std::string& error) noexcept;
+
 }  // namespace decent

@@ -304,7 +304,26 @@ void Trainer::finish() {
   });
 }
 
+// Whether the worker that writes the run's files is lost, and this one is the lowest that is left
+// in its folder.
+bool Trainer::speaks_for_lost() const {
+  const Farewell farewell = control().farewell();
+  if (!farewell.is_lost(Team::kSpeaker)) return false;
+  const std::vector<int>& leaders = session_.options.leaders;
+  for (int rank = 0; rank < static_cast<int>(leaders.size()); ++rank) {
+    const bool shares = leaders[static_cast<std::size_t>(rank)] == leaders.front();
+    if (shares && !farewell.is_lost(rank)) return rank == session_.team.rank();
+  }
+  return false;
+}
+
 void Trainer::note_end(const std::string& status, const std::string& error) {
+  // The other part of a run that was cut in two may go on writing.
+  if (control().in_farewell() && !control().farewell().saves()) return;
+  if (speaks_for_lost()) {
+    return end_for_lost_reporter(session_.folder, {.status = status, .step = step()},
+                                 session_.recipe().log.every_steps, error);
+  }
   const std::int64_t last = step_.diverged_step().value_or(step() + 1) - 1;
   if (session_.reporter)
     session_.reporter->end(status, std::max(last, session_.run.plan.first_step), error);

@@ -81,6 +81,7 @@ class Trainer {
   bool is_saved() const { return checkpointer_.last_step() == step(); }
   bool is_evaluated() const { return last_evaluation_ && last_evaluation_->step == step(); }
   bool is_evaluation_due() const;
+  bool speaks_for_lost() const;
 
   void begin_training();
   void settle();
