@@ -242,15 +242,30 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
   const auto first =
       std::ranges::find_if(manifests, [](const auto& each) { return each.value.has_value(); });
   const Manifest manifest = parse_manifest(*first->value, "manifest.json");
-  const auto published = team.attempt_of_survivors("farewell/published", [&] {
-    if (!leads() || of_leader.code != ExitCode::done) return false;
-    options_.folder.publish(manifest);
-    return true;
-  });
-  const bool is_saved =
-      std::ranges::any_of(published, [](const auto& each) { return each.value.value_or(false); });
+  const bool is_saved = publish_with_survivors(manifest, of_leader.code == ExitCode::done);
   if (is_saved && leads())
     prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
+  return is_saved;
+}
+
+// If the leader of a folder is lost meanwhile, the next one publishes there.
+bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_is_ready) {
+  const Team& team = options_.team;
+  const CheckpointFolder& folder = options_.folder;
+  bool is_saved = false;
+  std::set<int> lost;
+  do {
+    lost = team.control().farewell().lost();
+    lead_without(lost);
+    const auto published = team.attempt_of_survivors("farewell/published", [&] {
+      if (!leads() || !folder_is_ready) return false;
+      if (std::filesystem::exists(folder.writing_path_of(manifest.step))) folder.publish(manifest);
+      return std::filesystem::exists(folder.path_of(manifest.step));
+    });
+    is_saved = is_saved || std::ranges::any_of(published, [](const auto& each) {
+                 return each.value.value_or(false);
+               });
+  } while (team.control().farewell().lost() != lost);
   return is_saved;
 }
 

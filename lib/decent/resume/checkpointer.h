@@ -119,6 +119,7 @@ class Checkpointer {
   std::optional<Manifest> write_replicas(const Progress& progress);
   Manifest manifest_of(const Progress& progress) const;
   void lead_without(const std::set<int>& lost);
+  bool publish_with_survivors(const Manifest& manifest, bool folder_is_ready);
   bool is_complete_without(const std::set<int>& lost, std::int64_t step) const;
   CheckpointFile write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
