@@ -9,6 +9,7 @@
 #include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"
 #include "decent/task/statistics.h"
+#include "decent/train/announcements.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/methods.h"
 #include "decent/train/output_files.h"
@@ -144,7 +145,8 @@ Run prepare_run_together(Program& program) {
                      check_not_held(recipe.output);
                      if (!program.flags.resume) RunFolder(recipe.output).check_free();
                    }
-                   run = prepare_run(recipe, program.launch, program.world->member(), known);
+                   run = prepare_run(recipe, program.launch, program.world->member(), known,
+                                     /*may_resume=*/program.flags.resume.has_value());
                    return *run->task.model;
                  });
   compare_workers(*program.world, run->task, run->plan.topology);
@@ -174,7 +176,10 @@ std::optional<StartingPoint> find_start(Program& program, const Team& team, Run&
   std::optional<StartingPoint> start =
       find_start(resume_context(program, team, run.task), *program.flags.resume, program.session,
                  resuming_run(run, team.size()));
-  if (!start) return std::nullopt;
+  if (!start) {
+    team.agree("plan", [&] { run.plan = make_plan(run.task, team.member()); });
+    return std::nullopt;
+  }
   const Manifest& manifest = start->checkpoint.manifest;
   team.agree("plan", [&] {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
@@ -183,6 +188,7 @@ std::optional<StartingPoint> find_start(Program& program, const Team& team, Run&
   const ResumingRun now = resuming_run(run, team.size());
   start->warning = run.plan.rules.restore(manifest, now.facts).value_or("");
   start->beginning = beginning_of(start->checkpoint, now);
+  start->topology = line_about_topology(run, team.size(), manifest.facts);
   return start;
 }
 

@@ -95,7 +95,8 @@ TriedTask prepare_task_together(Program& program, Purpose purpose);
 ResumeContext resume_context(Program& program, const Team& team, const Task& task);
 
 /// Finds the checkpoint of --resume, plans `run` anew from there, and decides what its workers
-/// begin with; nothing if `auto` finds no checkpoint. Collective. Throws SharedError.
+/// begin with; nothing if `auto` finds no checkpoint, so that `run` is planned to start afresh.
+/// Collective. Throws SharedError.
 std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run);
 
 }  // namespace decent

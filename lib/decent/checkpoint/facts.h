@@ -13,6 +13,10 @@ namespace decent {
 /// Topics and their values, e.g. {"optimizer.lr", "0.001"}; each topic once.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// The topic of a run whose recipe has a topology that does not fit the workers: the name of the
+/// topology that it trains by instead.
+inline const std::string kTopologyInEffect = "the topology in effect";
+
 /// The value of a topic; empty if there is none.
 std::string value_of(const Facts& facts, std::string_view topic);
 

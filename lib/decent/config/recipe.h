@@ -161,6 +161,7 @@ struct TopologyRecipe {
 struct ParallelRecipe {
   std::string method = "gossip";  // one of Names::methods
   TopologyRecipe topology = {.name = "complete", .phases = {}};
+  std::string topology_otherwise = "one-peer-exp";  // one of Names::topologies
   std::optional<std::int64_t> local_world_size;
   double bucket_mb = 25;
   double gamma = 1;

@@ -29,6 +29,10 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc(
           "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
           "..]}`.");
+  table.key("topology_otherwise", &R::topology_otherwise)
+      .one_of(&Names::topologies)
+      .on_resume(silent)  // as for topology
+      .doc("The topology of a resumed run while `topology` does not fit its number of workers.");
   table.key("local_world_size", &R::local_world_size)
       .range(at_least(1))
       .may_differ()

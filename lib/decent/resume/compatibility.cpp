@@ -43,15 +43,28 @@ std::string text_of(const FactDifference& difference) {
   return topic + " was " + shorten(*then) + ", is " + shorten(*now);
 }
 
+// Whether the run trains by the topology of its recipe.
+bool has_own_topology(const Facts& facts) { return value_of(facts, kTopologyInEffect).empty(); }
+
+std::string topology_in_effect(const Facts& facts) {
+  return value_of(facts, has_own_topology(facts) ? "parallel.topology" : kTopologyInEffect);
+}
+
+// Of two numbers of workers. Own phases are for one number, so that they cannot be the same.
+bool other_name(const std::string& then, const std::string& now) {
+  return then != now && !(then.starts_with('{') && now.starts_with('{'));
+}
+
 // Whether the topology differs: the groups of workers if the number of workers is the same, else
-// only its name, since the groups cannot be the same.
+// only its name, since the groups cannot be the same. A topology that fits only one of the two
+// numbers of workers is no other one.
 bool other_topology(const Manifest& manifest, const ResumingRun& now) {
-  const bool same_count = manifest.world_size == now.workers;
-  const std::string topic = same_count ? kTopologyTopic : "parallel.topology";
-  const std::string then = value_of(manifest.facts, topic);
-  const std::string is = value_of(now.facts, topic);
-  const bool both_custom = then.starts_with('{') && is.starts_with('{');
-  return then != is && !(both_custom && !same_count);
+  const Facts& then = manifest.facts;
+  const Facts& is = now.facts;
+  if (manifest.world_size == now.workers)
+    return value_of(then, kTopologyTopic) != value_of(is, kTopologyTopic);
+  return other_name(value_of(then, "parallel.topology"), value_of(is, "parallel.topology")) &&
+         other_name(topology_in_effect(then), topology_in_effect(is));
 }
 
 // A difference in accum_iter counts only for an optimizer that takes it.
@@ -74,10 +87,12 @@ bool new_key_at_default(const FactDifference& difference,
 }
 
 std::string topology_text(const Manifest& manifest, const Facts& now) {
-  const std::string then = value_of(manifest.facts, "parallel.topology");
-  const std::string is = value_of(now, "parallel.topology");
-  return "parallel.topology was " + shorten(then) + ", is " + shorten(is) +
-         (then == is ? " with other groups of workers" : "");
+  const bool both_own = has_own_topology(manifest.facts) && has_own_topology(now);
+  const std::string then = topology_in_effect(manifest.facts);
+  const std::string is = topology_in_effect(now);
+  return (both_own ? "parallel.topology" : kTopologyInEffect) + " was " + shorten(then) + ", is " +
+         shorten(is) + (then == is ? " with other groups of workers" : "") +
+         (has_own_topology(now) ? "" : ", because parallel.topology does not fit these workers");
 }
 
 // What the user is told about a difference that is no obstacle, if anything.

@@ -156,6 +156,7 @@ std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t t
       std::to_string(start.checkpoint.manifest.step) + " of " + std::to_string(total_steps)};
   for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
   if (!start.beginning.why.empty()) lines.push_back(start.beginning.why);
+  if (!start.topology.empty()) lines.push_back(start.topology);
   return lines;
 }
 

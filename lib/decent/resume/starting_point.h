@@ -52,14 +52,15 @@ struct StartingPoint {
   std::string run_id;                     // of the run that resumes from the checkpoint
   std::vector<std::string> changes = {};  // see check_can_resume
   Beginning beginning = {};               // see beginning_of
+  std::string topology = {};              // see line_about_topology
   std::string warning = {};               // of rules that begin again; empty: none does
 };
 
 /// Finds the checkpoint to resume `run` from; nothing if `auto` finds none. What depends on the
-/// plan from there on, `beginning` and `warning`, is the caller's to find out. `choice`: "auto" or
-/// a folder. `fresh_id`: the id of a new run that begins with the checkpoint. Collective. Throws
-/// SharedError if this run cannot resume from it, or if the output folder holds a run that is not
-/// the checkpoint's.
+/// plan from there on, `beginning`, `topology` and `warning`, is the caller's to find out.
+/// `choice`: "auto" or a folder. `fresh_id`: the id of a new run that begins with the checkpoint.
+/// Collective. Throws SharedError if this run cannot resume from it, or if the output folder holds
+/// a run that is not the checkpoint's.
 std::optional<StartingPoint> find_start(const ResumeContext& context, const std::string& choice,
                                         const std::string& fresh_id, const ResumingRun& run);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "decent/checkpoint/facts.h"
+
 namespace decent {
 namespace {
 
@@ -16,6 +18,7 @@ const std::vector<Row>& rows() {
       {kCodeTopic, {.notice = "the model's code has changed; its parameters have not"}},
       // Compared by other_topology.
       {kTopologyTopic, {.on_resume = silent, .is_kept = false}},
+      {kTopologyInEffect, {.on_resume = silent}},
       {kFieldsTopic, {.on_resume = same, .needs_both = true}},
       {kSamplesTopic, {.on_resume = same, .needs_both = true, .changes_measure = true}},
       {kContentTopic,

@@ -144,6 +144,20 @@ Notices notices_of(const Run& run, int workers) {
   return all;
 }
 
+std::string line_about_topology(const Run& run, int workers, const Facts& before) {
+  if (!method_of(run).averages_weights) return "";
+  const std::string own = topology_name(run.task.recipe.parallel.topology);
+  const std::string& otherwise = run.plan.topology_otherwise;
+  if (!otherwise.empty()) {
+    return "topology " + own + " does not fit " + counted(workers, "worker") + ": " + otherwise +
+           " replaces it until it fits again (parallel.topology_otherwise)";
+  }
+  const std::string other = value_of(before, kTopologyInEffect);
+  if (other.empty() || other == own) return "";
+  return "topology " + own + " fits " + counted(workers, "worker") + " again: " + other +
+         " no longer replaces it";
+}
+
 namespace {
 
 // Without the model's tensors, of which there may be thousands and which no resume changes, and

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "decent/checkpoint/facts.h"
 #include "decent/report/progress.h"
 #include "decent/runfolder/log.h"
 #include "decent/train/plan.h"
@@ -35,6 +36,10 @@ std::vector<std::string> mode_warnings(const Task& task);
 Notices notices_of_model(const Task& task, const Trial& trial);
 
 void announce(Log& log, const Notices& notices);
+
+/// A line for the user if a run resumes with a topology other than its recipe's, or with its
+/// recipe's one again. `before`: the facts of its checkpoint. Empty if neither is so.
+std::string line_about_topology(const Run& run, int workers, const Facts& before);
 
 /// What a run is about to do, for its start lines and --dry-run.
 RunFacts run_facts(const Run& run, const RunSize& size);

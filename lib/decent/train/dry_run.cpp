@@ -108,7 +108,7 @@ DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOpti
           .gpu = gpu_memory(run.task.device.device),
           .in_backward = updates_in_backward(run),
           .averages_weights = method_of(run).averages_weights,
-          .topology = topology_name(recipe.parallel.topology),
+          .topology = topology_name(run),
           .gamma = recipe.parallel.gamma,
           .phases = run.plan.topology,
           .update_samples = run.plan.sampler->update_samples(),

@@ -145,6 +145,8 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
 Facts facts_of(const Run& run) {
   Facts facts = facts_of(run.task, run.plan.topology);
   facts.emplace_back(kRatesTopic, run.plan.rates.text);
+  if (!run.plan.topology_otherwise.empty())
+    facts.emplace_back(kTopologyInEffect, run.plan.topology_otherwise);
   const ParallelRecipe& parallel = run.task.recipe.parallel;
   if (method_of(run).averages_weights && parallel.comm_dtype_within)
     facts.emplace_back(kPlacementTopic, placement_text(run.plan.machines));

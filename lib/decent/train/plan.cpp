@@ -37,17 +37,38 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
       .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers"});
 }
 
+// Sets the phases of the topology in effect.
+void choose_topology(const ParallelRecipe& parallel, const Member& member, Plan& plan) {
+  const ParallelMethod& method = parallel_method(parallel.method);
+  std::string refusal;
+  try {
+    plan.topology = method.phases(parallel, member);
+    return;
+  } catch (const UserError& error) {
+    if (!plan.resumes) throw;
+    refusal = error.what();
+  }
+  ParallelRecipe otherwise = parallel;
+  otherwise.topology = {.name = parallel.topology_otherwise, .phases = {}};
+  try {
+    plan.topology = method.phases(otherwise, member);
+  } catch (const UserError& error) {
+    throw UserError(refusal + "\nparallel.topology_otherwise does not fit either: " + error.what());
+  }
+  plan.topology_otherwise = parallel.topology_otherwise;
+}
+
 }  // namespace
 
 Plan make_plan(const Task& task, const Member& member, const std::optional<ResumePoint>& from) {
   const ResumePoint start = from.value_or(ResumePoint{});
-  const ParallelRecipe& parallel = task.recipe.parallel;
-  Plan plan{.topology = parallel_method(parallel.method).phases(parallel, member),
+  Plan plan{.topology = {},
             .machines = member.machines,
             .sampler = make_sampler(task, member, start),
             .rates = {},
             .first_step = start.step,
             .resumes = from.has_value()};
+  choose_topology(task.recipe.parallel, member, plan);
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
   plan.rates = learning_rates_of(task.recipe, member.size(), plan.total_steps);
   plan.rules = EvaluationRules(task.recipe, plan.rates.plateau);
@@ -55,9 +76,9 @@ Plan make_plan(const Task& task, const Member& member, const std::optional<Resum
 }
 
 Run prepare_run(const Recipe& recipe, const Launch& launch, const Member& member,
-                const LearnedData* known) {
+                const LearnedData* known, bool may_resume) {
   Task task = open_task(recipe, launch, Purpose::training, known);
-  Plan plan = make_plan(task, member);
+  Plan plan = make_plan(task, member, may_resume ? std::optional(ResumePoint{}) : std::nullopt);
   const std::vector<std::int64_t> first_batch = plan.sampler->micro_batch(0, 0);
   Trial trial = try_task(task, member, first_batch);
   return {std::move(task), std::move(plan), std::move(trial)};

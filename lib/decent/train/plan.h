@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "decent/core/membership.h"
@@ -26,6 +27,8 @@ struct ResumePoint {
 
 struct Plan {
   std::vector<Phase> topology;
+  /// The topology's name if it is parallel.topology_otherwise; empty if it is parallel.topology.
+  std::string topology_otherwise = {};
   std::vector<int> machines = {};  // see Member
   std::unique_ptr<Sampler> sampler;
   LearningRates rates;
@@ -36,7 +39,8 @@ struct Plan {
 };
 
 /// The plan of this worker, for the whole run or for the steps after `from`. `task` has training
-/// data. Throws UserError.
+/// data. Only a run that resumes, `from` somewhere, may have a number of workers that its topology
+/// does not fit. Throws UserError.
 Plan make_plan(const Task& task, const Member& member,
                const std::optional<ResumePoint>& from = std::nullopt);
 
@@ -48,8 +52,10 @@ struct Run {
 };
 
 /// Opens the task of `recipe`, plans its whole run, and tries a batch of each source. Throws
-/// UserError. Talks to no other worker. `known`: see open_task.
+/// UserError. Talks to no other worker. `known`: see open_task. `may_resume`: whether there is a
+/// checkpoint is not known yet, so that the run is planned as one that resumes; it is planned again
+/// once that is known.
 Run prepare_run(const Recipe& recipe, const Launch& launch, const Member& member,
-                const LearnedData* known = nullptr);
+                const LearnedData* known = nullptr, bool may_resume = false);
 
 }  // namespace decent

@@ -45,4 +45,9 @@ std::string topology_name(const TopologyRecipe& recipe) {
   return recipe.phases.empty() ? recipe.name : "custom";
 }
 
+std::string topology_name(const Run& run) {
+  const std::string& otherwise = run.plan.topology_otherwise;
+  return otherwise.empty() ? topology_name(run.task.recipe.parallel.topology) : otherwise;
+}
+
 }  // namespace decent

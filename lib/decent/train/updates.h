@@ -26,5 +26,7 @@ bool needs_near_copies(const ParallelRecipe& recipe);
 
 /// The topology's name, or "custom".
 std::string topology_name(const TopologyRecipe& recipe);
+/// That of the topology by which `run` trains.
+std::string topology_name(const Run& run);
 
 }  // namespace decent

@@ -162,9 +162,16 @@ std::vector<Phase> phases_of(const RunRecipe& recipe, const RunFile& run, int wo
   }
 }
 
+// The recipe's topology may not have fitted the workers of the last start.
+std::string topology_of(const RunRecipe& recipe, const RunFile& run) {
+  const std::string other = value_of(run.facts, kTopologyInEffect);
+  return other.empty() ? recipe.topology() : other;
+}
+
 Json topology_json(const RunRecipe& recipe, const RunFile& run, int workers) {
   const std::string method = recipe.text("parallel.method");
-  Json all = {{"name", recipe.topology()}, {"method", method.empty() ? "gossip" : method}};
+  const std::string name = topology_of(recipe, run);
+  Json all = {{"name", name}, {"method", method.empty() ? "gossip" : method}};
   if (workers < 2 || workers > kMostWorkers || (!method.empty() && method != "gossip")) return all;
   const std::vector<Phase> phases = phases_of(recipe, run, workers);
   all["phases"] = phases.size();
@@ -178,14 +185,13 @@ Json topology_json(const RunRecipe& recipe, const RunFile& run, int workers) {
     all["heard"] = slices * static_cast<double>(*steps);
   if (workers > kMostDrawnWorkers) return all;
   const double local = recipe.number("parallel.local_world_size").value_or(0);
-  const bool framed = recipe.topology() == "alternating-exp-ring" && local >= 1 && local <= workers;
+  const bool framed = name == "alternating-exp-ring" && local >= 1 && local <= workers;
   const int machine = framed ? static_cast<int>(local) : 0;
   const std::string who =
       framed ? counted(workers / machine, "machine") + " of " + counted(machine, "worker")
              : counted(workers, "worker");
   all["svg"] = topology_svg(
-      phases,
-      {.title = recipe.topology() + ", " + who, .workers = workers, .per_machine = machine});
+      phases, {.title = name + ", " + who, .workers = workers, .per_machine = machine});
   return all;
 }
 

@@ -59,8 +59,8 @@ std::function<ExchangeCosts(int)> costs_of_exchange(const ParallelRecipe& recipe
 }
 
 std::string topology_text(const Run& run) {
-  return "topology " + topology_name(run.task.recipe.parallel.topology) + " (" +
-         counted(std::ssize(run.plan.topology), "phase") + ")";
+  return "topology " + topology_name(run) + " (" + counted(std::ssize(run.plan.topology), "phase") +
+         ")";
 }
 
 std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
