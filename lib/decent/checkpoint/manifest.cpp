@@ -259,6 +259,7 @@ std::string print_manifest(const Manifest& manifest) {
                {"facts", facts}};
   if (manifest.evaluation_pending) json["evaluation_pending"] = true;
   if (!lost.empty()) json["lost"] = lost;
+  if (!lost.empty() && manifest.lost_at) json["lost_at"] = *manifest.lost_at;
   if (manifest.data) json["data"] = json_of(*manifest.data);
   // Values come from recipes and names of tensors, which need not be UTF-8.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
@@ -292,6 +293,7 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   read_facts(reader, manifest);
   read_files(reader, file, version == kSharedVersion,
              version == kLostVersion ? read_lost(reader) : std::vector<std::int64_t>(), manifest);
+  if (version == kLostVersion && reader.has("lost_at")) manifest.lost_at = reader.number("lost_at");
   read_data(reader, file, manifest);
   return manifest;
 }

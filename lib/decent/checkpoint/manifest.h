@@ -47,6 +47,8 @@ struct Manifest {
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank; without a name for a lost worker
+  /// When the first of the lost workers was lost, in seconds since the epoch; nothing if none was.
+  std::optional<double> lost_at = {};
   /// What the run has learned from its training data; nothing if an older program saved the
   /// checkpoint.
   std::optional<CheckpointFile> data = {};

@@ -85,6 +85,11 @@ void Reporter::write_page(bool running) {
   next_page_ = end + std::max<Clock::duration>(std::chrono::seconds(2), 50 * (end - begin));
 }
 
+void Reporter::resume(const ResumeMetrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  metrics_.write(metrics);
+}
+
 void Reporter::step(std::int64_t step, double epoch) {
   if (!bar_) return;
   const std::lock_guard lock(mutex_);

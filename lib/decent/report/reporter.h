@@ -36,6 +36,8 @@ class Reporter {
   Reporter(const RunFolder& folder, Log& log, const ReporterOptions& options);
   ~Reporter();
 
+  /// Writes the line about other workers, before any line of a later step.
+  void resume(const ResumeMetrics& metrics);
   /// Called after every update; cheap.
   void step(std::int64_t step, double epoch);
   void train(const TrainMetrics& metrics);

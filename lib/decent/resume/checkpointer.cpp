@@ -155,6 +155,7 @@ Manifest Checkpointer::manifest_of(const Progress& progress) const {
   manifest.metrics = progress.metrics;
   manifest.evaluation_pending = progress.evaluation_pending;
   manifest.evaluations = progress.evaluations;
+  manifest.lost_at = progress.lost_at;
   return manifest;
 }
 

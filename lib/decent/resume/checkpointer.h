@@ -70,8 +70,9 @@ class Checkpointer {
     std::int64_t consumed = 0;
     double epochs_done = 0;
     Numbers metrics = {};
-    bool evaluation_pending = false;  // see Manifest
-    Numbers evaluations = {};         // what the run remembers of all its evaluations
+    bool evaluation_pending = false;     // see Manifest
+    Numbers evaluations = {};            // what the run remembers of all its evaluations
+    std::optional<double> lost_at = {};  // of a farewell: see Manifest
   };
 
   /// Saves `state`, once the previous save is done; in the background if both the recipe and

@@ -1,5 +1,6 @@
 #include "decent/resume/starting_point.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -148,6 +149,17 @@ Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now
           "all workers start from the average of their weights: the exchange works only between "
           "weights that are near, and these have changed: " +
               join(changes)};
+}
+
+// The clocks of two machines may differ by more than a short pause.
+std::optional<ResumeMetrics> change_of_workers(const Manifest& manifest, int workers, double now) {
+  ResumeMetrics change{.step = manifest.step,
+                       .workers = workers,
+                       .before = manifest.world_size,
+                       .lost = manifest.lost()};
+  if (change.lost.empty() && change.before == workers) return std::nullopt;
+  if (manifest.lost_at) change.pause_s = std::max(0.0, now - *manifest.lost_at);
+  return change;
 }
 
 std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps) {

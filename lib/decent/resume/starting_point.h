@@ -9,6 +9,7 @@
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/context.h"
+#include "decent/runfolder/metrics_file.h"
 #include "decent/runfolder/run_folder.h"
 
 namespace decent {
@@ -45,6 +46,10 @@ struct Beginning {
 
 /// Decides what workers begin with. `now`: the run as it is planned from the checkpoint on.
 Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now);
+
+/// What the metrics say if other workers go on from the checkpoint than those that trained until
+/// then; nothing if the same ones do. `now`: seconds since the epoch.
+std::optional<ResumeMetrics> change_of_workers(const Manifest& manifest, int workers, double now);
 
 /// Where a run resumes.
 struct StartingPoint {

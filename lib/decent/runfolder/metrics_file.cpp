@@ -106,6 +106,16 @@ void MetricsFile::write(const EvalMetrics& m) {
   write_line(text_of(line));
 }
 
+void MetricsFile::write(const ResumeMetrics& m) {
+  Json line = {{"kind", "resume"},
+               {"step", m.step},
+               {"workers", m.workers},
+               {"before", m.before},
+               {"lost", m.lost}};
+  if (m.pause_s) line["pause_s"] = *m.pause_s;
+  write_line(line.dump());
+}
+
 void MetricsFile::write(const EndMetrics& m) {
   Json line = {{"kind", "end"}, {"status", m.status}, {"step", m.step}, {"wall_s", m.wall_s}};
   if (m.stopped_early) line["stopped_early"] = true;
@@ -138,6 +148,7 @@ void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut) {
   for_each_figure(path, [&](const Line& line, std::string_view text) {
     if (line.kind == "end" || line.step > cut.step) return;
     const bool is_here = line.step == cut.step;
+    if (line.kind == "resume" && is_here) return;
     const bool evaluates = line.kind == "eval" && is_here && !line.is_added;
     if (cut.evaluation_pending && evaluates) {
       ended_between = true;

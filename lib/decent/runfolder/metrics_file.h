@@ -51,6 +51,16 @@ struct EvalMetrics {
   std::string checkpoint = {};
 };
 
+/// A resume with other workers than those that trained until then.
+struct ResumeMetrics {
+  std::int64_t step = 0;       // after which the run goes on
+  int workers = 1;             // from then on
+  std::int64_t before = 1;     // until then, with those that were lost
+  std::vector<int> lost = {};  // the ranks of workers that were lost in that step
+  /// Since the first of them was lost; nothing if none was, or if it is not known.
+  std::optional<double> pause_s = {};
+};
+
 struct EndMetrics {
   std::string status;  // completed, stopped or failed
   std::int64_t step = 0;
@@ -65,6 +75,7 @@ class MetricsFile {
 
   void write(const TrainMetrics& metrics);
   void write(const EvalMetrics& metrics);
+  void write(const ResumeMetrics& metrics);
   void write(const EndMetrics& metrics);
 
   /// Makes all lines durable (fsync). Any thread.
@@ -88,9 +99,10 @@ struct MetricsCut {
 };
 
 /// Keeps the lines of steps up to `cut.step`, as if the run had just done that step. Removes end
-/// lines, and a train line that was written only because the run completed with that step. If the
-/// evaluation is pending, also removes its line and the train line after it. Removes an incomplete
-/// last line, too (the program was killed while it wrote). Throws WriteError.
+/// lines, a resume line of that step, because the run resumes there anew, and a train line that was
+/// written only because the run completed with that step. If the evaluation is pending, also
+/// removes its line and the train line after it. Removes an incomplete last line, too (the program
+/// was killed while it wrote). Throws WriteError.
 void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut);
 
 /// The highest step of all lines except end lines; 0 if there is none, or no such file.

@@ -38,6 +38,10 @@ CheckpointerOptions checkpointer_options(const Session& session) {
           }};
 }
 
+double seconds_since_epoch(std::chrono::system_clock::time_point when) {
+  return std::chrono::duration<double>(when.time_since_epoch()).count();
+}
+
 // Runs `work`, which returns whether the run goes on. It does not after a loss: the next
 // begin_step() knows whether a step is left to do.
 template <typename Work>
@@ -90,9 +94,13 @@ void Trainer::resume_from(FoundCheckpoint& found, BeginWith begin, bool in_outpu
   control().resume_from(found.manifest.step);
   if (in_output) checkpointer_.note_existing(found.manifest.step);
   is_evaluated_first_ = found.manifest.evaluation_pending;
-  if (begin != BeginWith::average_of_weights) return;
-  control().report(Operation::averaging);
-  parallel.global_avg(/*will_revert=*/false);
+  if (begin == BeginWith::average_of_weights) {
+    control().report(Operation::averaging);
+    parallel.global_avg(/*will_revert=*/false);
+  }
+  const auto change = change_of_workers(found.manifest, session_.team.size(),
+                                        seconds_since_epoch(std::chrono::system_clock::now()));
+  if (session_.reporter && change) session_.reporter->resume(*change);
 }
 
 void Trainer::begin_farewells() {
@@ -268,8 +276,9 @@ std::optional<std::filesystem::path> Trainer::save_of_survivors() {
   if (!control().farewell().saves() || step() == session_.run.plan.first_step) return std::nullopt;
   step_.settle();
   lines_.keep();
-  const bool saved =
-      checkpointer_.save_of_survivors(progress(), state(), session_.options.take_folder);
+  Checkpointer::Progress last = progress();
+  last.lost_at = seconds_since_epoch(control().lost_at());
+  const bool saved = checkpointer_.save_of_survivors(last, state(), session_.options.take_folder);
   if (!saved) return std::nullopt;
   return CheckpointFolder(session_.folder.checkpoints()).path_of(step());
 }

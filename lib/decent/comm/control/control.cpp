@@ -107,6 +107,11 @@ Farewell Control::farewell() const {
   return farewell_;
 }
 
+std::chrono::system_clock::time_point Control::lost_at() const {
+  const std::lock_guard lock(mutex_);
+  return lost_at_;
+}
+
 // The pass that is under way may have read too early.
 void Control::catch_up() {
   std::unique_lock lock(mutex_);
@@ -326,6 +331,9 @@ void Control::claim_again(const frames::News& news) {
   if (!farewell_.begun()) {
     farewell_ends_ =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(farewell_limit_.value());
+    lost_at_ = std::chrono::system_clock::now();
+    if (news.kind == LossKind::silent)
+      lost_at_ -= liveness_.unheard(static_cast<std::size_t>(news.rank), Clock::now());
   }
   const auto claim = farewell_.lose(news.rank, news.kind, news.reason, progress_.position().step);
   links_.send_to_all(frames::claim(claim.value()));

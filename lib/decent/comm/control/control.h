@@ -108,6 +108,8 @@ class Control {
   bool in_farewell() const;
   /// What is agreed on so far.
   Farewell farewell() const;
+  /// When the first worker of a farewell was lost: its connection closed, or it was last heard of.
+  std::chrono::system_clock::time_point lost_at() const;
   /// Returns at once, unless this process was stopped for some heartbeats: then it waits until the
   /// control thread has read what others have said meanwhile. Call it before writing anything of
   /// the run: if this worker was given up, it ends here.
@@ -201,6 +203,7 @@ class Control {
   Farewell farewell_;
   std::optional<std::chrono::duration<double>> farewell_limit_;  // nothing: a loss fails the run
   Clock::time_point farewell_ends_ = Clock::time_point::max();
+  std::chrono::system_clock::time_point lost_at_;
   Clock::time_point last_pass_ = Clock::now();  // of the control thread
   std::int64_t passes_ = 0;
 

@@ -57,6 +57,10 @@ class Liveness {
   void left(std::size_t rank) { peers_[rank].left = true; }
   /// Another worker found out that worker `rank` is lost.
   void lost(std::size_t rank) { peers_[rank].alive = false; }
+  /// How long ago worker `rank` was last heard of.
+  Clock::duration unheard(std::size_t rank, Clock::time_point now) const {
+    return now - peers_[rank].heard;
+  }
   /// Whether worker `rank` has missed some heartbeats.
   bool is_quiet(std::size_t rank) const { return peers_[rank].quiet > 3 * beat_interval(); }
   /// The connection to worker `rank` has ended. `error`: its errno if it broke, 0 if it was closed.
