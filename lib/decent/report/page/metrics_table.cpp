@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "decent/core/file.h"
@@ -36,6 +37,12 @@ double figure(const Figures& figures, std::string_view name) {
   return kNone;
 }
 
+// Nothing for a number that cannot be a count of steps or workers.
+std::optional<std::int64_t> count_of(double number) {
+  if (!(number >= 0 && number < 1e18)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 // Whether the step is later than all steps in the columns.
 bool goes_on(const MetricsColumns& columns, double step) {
   if (!(step >= 0)) return false;
@@ -44,7 +51,7 @@ bool goes_on(const MetricsColumns& columns, double step) {
 }
 
 bool is_known(const std::string& kind) {
-  return kind.empty() || kind == "train" || kind == "eval" || kind == "end";
+  return kind.empty() || kind == "train" || kind == "eval" || kind == "resume" || kind == "end";
 }
 
 class Reader {
@@ -65,6 +72,7 @@ class Reader {
     const Figures figures = figures_of(object);
     if (kind == "train") return add_train(figures);
     if (kind == "eval") return add_evaluation(object, figures);
+    if (kind == "resume") return add_resume(object, figures);
     return kind == "end" && add_end(object, figures);
   }
 
@@ -88,11 +96,32 @@ class Reader {
     return true;
   }
 
+  bool add_resume(const Json& object, const Figures& figures) {
+    const auto step = count_of(figure(figures, "step"));
+    const auto workers = count_of(figure(figures, "workers"));
+    const auto before = count_of(figure(figures, "before"));
+    const auto lost = object.find("lost");
+    if (!step || !workers || !before || lost == object.end() || !lost->is_array()) return false;
+    WrittenResume resume{.step = *step,
+                         .workers = *workers,
+                         .before = *before,
+                         .lost = {},
+                         .pause_s = figure(figures, "pause_s")};
+    for (const Json& each : *lost) {
+      const auto rank = count_of(each.is_number() ? each.get<double>() : kNone);
+      if (!rank) return false;
+      resume.lost.push_back(*rank);
+    }
+    table_.resumes.push_back(std::move(resume));
+    table_.ends.clear();
+    return true;
+  }
+
   bool add_end(const Json& object, const Figures& figures) {
-    const double step = figure(figures, "step");
-    if (!(step >= 0 && step < 1e18)) return false;
+    const auto step = count_of(figure(figures, "step"));
+    if (!step) return false;
     table_.ends = {WrittenEnd{.status = text_in(object, "status"),
-                              .step = static_cast<std::int64_t>(step),
+                              .step = *step,
                               .wall_s = figure(figures, "wall_s"),
                               .stopped_early = object.value("stopped_early", Json()) == true}};
     return true;

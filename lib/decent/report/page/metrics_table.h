@@ -38,6 +38,15 @@ struct LaterEvaluation {
   std::string checkpoint;  // "": the run's own
 };
 
+/// A resume with other workers; see ResumeMetrics.
+struct WrittenResume {
+  std::int64_t step = 0;
+  std::int64_t workers = 0;
+  std::int64_t before = 0;
+  std::vector<std::int64_t> lost;
+  double pause_s = 0;  // NaN: not known
+};
+
 struct WrittenEnd {
   std::string status;
   std::int64_t step = 0;
@@ -49,6 +58,7 @@ struct MetricsTable {
   MetricsColumns train;  // steps increase
   MetricsColumns eval;   // steps increase
   std::vector<LaterEvaluation> later;
+  std::vector<WrittenResume> resumes;
   std::vector<WrittenEnd> ends;  // the last one; empty if the run went on after it
   std::int64_t unread = 0;       // lines that are not understood: cut off, damaged
   bool cut = false;  // the last line is cut off, perhaps because it is still being written

@@ -67,12 +67,13 @@ class Page {
   }
 
   partsOfOne(run) {
-    const {topology, workers, confusion, later, warnings, recipe, starts} = run;
+    const {topology, workers, confusion, later, warnings, recipe, starts, resumes} = run;
     return [this.part("Topology", "topology", [topology, workers], () => topologyBlock(run)),
             this.part("Classes", "per-class", [confusion, later], () => classBlock(run)),
             this.part("Warnings", "warned", warnings, () => warningsBlock(run)),
             this.part("Later evaluations", "later", later, () => laterBlock(run)),
             this.part("Recipe", "recipe-title", recipe, () => recipeBlock(run)),
+            this.part("Changes of workers", "workers-title", [resumes, starts], () => workersBlock(run)),
             this.part("Starts", "starts-title", starts, () => startsBlock(run)),
             this.part("Machine and program", "machine-title", starts.at(-1), () => machineBlock(run))];
   }

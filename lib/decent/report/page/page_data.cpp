@@ -77,6 +77,18 @@ Json later_json(const MetricsTable& metrics) {
   return all;
 }
 
+Json resumes_json(const MetricsTable& metrics) {
+  Json all = Json::array();
+  for (const WrittenResume& each : metrics.resumes) {
+    all.push_back({{"step", each.step},
+                   {"workers", each.workers},
+                   {"before", each.before},
+                   {"lost", each.lost},
+                   {"pause_s", each.pause_s}});
+  }
+  return all;
+}
+
 Json recipe_json(const RunRecipe& recipe, const Texts& defaults) {
   Json rows = Json::array();
   for (const RecipeRow& row : recipe.rows(defaults)) {
@@ -231,7 +243,8 @@ class Gatherer {
                   {"recipe", recipe_json(recipe, run.defaults)},
                   {"starts", starts_json(run.starts)},
                   {"warnings", warnings_json(warnings)},
-                  {"later", later_json(metrics)}};
+                  {"later", later_json(metrics)},
+                  {"resumes", resumes_json(metrics)}};
     if (!metrics.ends.empty())
       facts["end"] = {{"step", metrics.ends[0].step},
                       {"wall_s", metrics.ends[0].wall_s},

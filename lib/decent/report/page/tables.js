@@ -190,3 +190,15 @@ function startsBlock(run) {
     element("tbody", {}, run.starts.map((start) => element("tr", {}, element("td", {}, start.time), element("td", {class: "number"}, numberText(start.step)),
       element("td", {class: "number"}, String(start.workers)), element("td", {}, start.program), element("td", {}, changes(start)))))));
 }
+
+// Of a run that went on with other workers: when, who was lost, how many trained from then on, and how long nobody did.
+function workersBlock(run) {
+  if (run.resumes.length === 0) return null;
+  const begun = ({step, workers}) => run.starts.findLast((start) => start.step === step && start.workers === workers)?.time ?? "–";
+  const lost = (ranks) => (ranks.length ? `${ranks.length === 1 ? "worker" : "workers"} ${ranks.join(", ")}` : "–");
+  const head = ["went on at", "after step", "lost", "workers", "pause"];
+  return scrolling("Changes of workers", "After these steps other workers went on. The pause is the time since the first of the lost workers was lost.", element("table", {id: "resumes"},
+    element("thead", {}, element("tr", {}, head.map((name) => element("th", {scope: "col"}, name)))),
+    element("tbody", {}, run.resumes.map((resume) => element("tr", {}, element("td", {}, begun(resume)), element("td", {class: "number"}, numberText(resume.step)),
+      element("td", {}, lost(resume.lost)), element("td", {class: "number"}, `${resume.before} → ${resume.workers}`), element("td", {class: "number"}, secondsText(resume.pause_s)))))));
+}
