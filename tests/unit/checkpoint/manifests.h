@@ -37,4 +37,14 @@ inline Manifest example_alike() {
   return manifest;
 }
 
+/// Of three workers, of which the one in the middle was lost.
+inline Manifest example_of_survivors() {
+  Manifest manifest = example();
+  manifest.world_size = 3;
+  manifest.files[1].name = replica_file_name(2);
+  manifest.files.insert(manifest.files.begin() + 1, CheckpointFile());
+  manifest.lost_at = 1767323045.25;
+  return manifest;
+}
+
 }  // namespace decent::testing

@@ -14,6 +14,7 @@ namespace {
 
 using testing::example;
 using testing::example_alike;
+using testing::example_of_survivors;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -127,6 +128,31 @@ TEST(Manifest, TellsWhichFilesHoldWhatIsShared) {
 TEST(Manifest, HasAnotherVersionWhereFilesHoldOnlyAPart) {
   EXPECT_THAT(print_manifest(example_alike()), HasSubstr("\"version\": 2"));
   EXPECT_THAT(print_manifest(example()), ::testing::Not(HasSubstr("shared_in")));
+}
+
+TEST(Manifest, TellsWhoWasLostAndWhen) {
+  const Manifest manifest = example_of_survivors();
+  EXPECT_EQ(again(manifest), manifest);
+  EXPECT_EQ(manifest.lost(), std::vector<int>{1});
+  EXPECT_EQ(manifest.with_everything(), (std::vector<int>{0, 2}));
+  EXPECT_THAT(print_manifest(manifest),
+              ::testing::AllOf(HasSubstr("\"version\": 3"), HasSubstr("\"lost\": [\n  1\n ]"),
+                               HasSubstr("\"lost_at\": 1767323045.25")));
+  EXPECT_THAT(print_manifest(example()), ::testing::Not(HasSubstr("lost")));
+}
+
+// Of a version that did not note it.
+TEST(Manifest, NeedNotKnowWhenAWorkerWasLost) {
+  Manifest manifest = example_of_survivors();
+  manifest.lost_at.reset();
+  EXPECT_EQ(again(manifest), manifest);
+}
+
+// Nothing else would have this time.
+TEST(Manifest, HasNoTimeOfALossWhereNobodyWasLost) {
+  Manifest manifest = example();
+  manifest.lost_at = 1;
+  EXPECT_EQ(again(manifest), example());
 }
 
 TEST(Manifest, NamesFilesByRank) {

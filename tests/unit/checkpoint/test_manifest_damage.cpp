@@ -213,8 +213,26 @@ TEST(DamagedManifest, IsOneWhereWhatIsSharedIsNotInTheFileThatItNames) {
   EXPECT_EQ(damage("\"other\": 2"), "shared_in is missing");
 }
 
+TEST(DamagedManifest, IsOneThatDoesNotSayWhoWasLostAndWhen) {
+  const auto damage = [](const std::string& old, const std::string& by) {
+    std::string body = body_of(print_manifest(testing::example_of_survivors()));
+    const std::size_t place = body.find(old);
+    EXPECT_NE(place, std::string::npos) << old;
+    return damage_of(sealed(body.replace(place, old.size(), by)));
+  };
+  const std::string lost = "\"lost\": [\n  1\n ]";
+  const std::string lost_at = "\"lost_at\": 1767323045.25";
+  EXPECT_EQ(damage(lost, lost), "");
+  EXPECT_EQ(damage(lost, "\"other\": []"), "lost is missing");
+  EXPECT_EQ(damage(lost, "\"lost\": 1"), "lost is not a list");
+  EXPECT_EQ(damage(lost, "\"lost\": [\"1\"]"), "lost holds more than ranks");
+  EXPECT_EQ(damage(lost, "\"lost\": [0]"), kOrder);
+  EXPECT_EQ(damage(lost_at, "\"lost_at\": \"then\""), "lost_at is not a number");
+  EXPECT_EQ(damage(lost_at, "\"lost_at\": null"), "lost_at is not a number");
+}
+
 TEST(Manifest, OfALaterVersionIsNotDamaged) {
-  for (const char* version : {"3", "9223372036854775807"}) {
+  for (const char* version : {"4", "9223372036854775807"}) {
     try {
       // What such a version needs is anybody's guess.
       parse_manifest(sealed("\"format\": \"decent-train checkpoint\", \"version\": " +
@@ -223,7 +241,7 @@ TEST(Manifest, OfALaterVersionIsNotDamaged) {
       ADD_FAILURE() << "nothing was thrown";
     } catch (const UserError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("'runs/a/manifest.json'"), HasSubstr(version),
-                                      HasSubstr("this program reads versions 1 and 2"),
+                                      HasSubstr("this program reads versions 1 to 3"),
                                       Not(HasSubstr("damaged"))));
     }
   }

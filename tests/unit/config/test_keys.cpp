@@ -102,6 +102,7 @@ const std::vector<KeyCase>& key_cases() {
       {"schedule.eps", "0", "null", "-1"},
       {"parallel.method", "none", "{a: b}", ""},
       {"parallel.topology", "{phases: [[{ranks: [0, 1], weight: .5}]]}", "3", "[]"},
+      {"parallel.topology_otherwise", "ring", "3", ""},
       {"parallel.local_world_size", "2", "2.5", "0"},
       {"parallel.bucket_mb", "0.001", "big", "0"},
       {"parallel.gamma", "0", "null", "1.01"},

@@ -82,6 +82,28 @@ TEST(MetricsTable, ForgetsTheEndOfARunThatWentOn) {
   EXPECT_TRUE(table.ends.empty());
 }
 
+TEST(MetricsTable, HasEachResumeWithOtherWorkers) {
+  const MetricsTable table = table_of(
+      "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":2,\"wall_s\":1}\n"
+      "{\"kind\":\"resume\",\"step\":2,\"workers\":2,\"before\":4,\"lost\":[1,3],"
+      "\"pause_s\":3.5}\n"
+      "{\"kind\":\"resume\",\"step\":4,\"workers\":5,\"before\":2,\"lost\":[]}\n"
+      "{\"kind\":\"resume\",\"step\":5,\"workers\":5,\"before\":2}\n"
+      "{\"kind\":\"resume\",\"step\":5,\"workers\":5,\"before\":2,\"lost\":[\"1\"]}\n"
+      "{\"kind\":\"resume\",\"step\":-5,\"workers\":5,\"before\":2,\"lost\":[]}\n");
+  EXPECT_EQ(table.unread, 3);
+  EXPECT_TRUE(table.ends.empty());
+  ASSERT_EQ(table.resumes.size(), 2U);
+  const WrittenResume& loss = table.resumes[0];
+  EXPECT_EQ(loss.step, 2);
+  EXPECT_EQ(loss.workers, 2);
+  EXPECT_EQ(loss.before, 4);
+  EXPECT_THAT(loss.lost, ElementsAre(1, 3));
+  EXPECT_EQ(loss.pause_s, 3.5);
+  EXPECT_TRUE(table.resumes[1].lost.empty());
+  EXPECT_TRUE(std::isnan(table.resumes[1].pause_s));
+}
+
 RecipeRow row_of(const RunRecipe& recipe, const std::string& key) {
   for (const RecipeRow& row : recipe.rows())
     if (row.key == key) return row;
@@ -165,6 +187,33 @@ TEST(Page, ShowsTheStartsOfARun) {
   EXPECT_EQ(run["recipe"][0]["key"], "model.loss");
   EXPECT_TRUE(run["recipe"][0]["differs"]);
   EXPECT_FALSE(run["recipe"][1]["differs"]);  // run.json has the default
+}
+
+TEST(Page, ShowsWhoWentOnAfterALoss) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "recipe.yaml", "seed: 1\n");
+  write_file(folder / "metrics.jsonl",
+             "{\"kind\":\"resume\",\"step\":2,\"workers\":3,\"before\":4,\"lost\":[2],"
+             "\"pause_s\":3.5}\n"
+             "{\"kind\":\"resume\",\"step\":4,\"workers\":4,\"before\":3,\"lost\":[]}\n");
+  const Json run = page_of(folder);
+  EXPECT_EQ(run["problems"], Json::array());
+  EXPECT_EQ(run["resumes"], Json::parse(R"([
+      {"step": 2, "workers": 3, "before": 4, "lost": [2], "pause_s": 3.5},
+      {"step": 4, "workers": 4, "before": 3, "lost": [], "pause_s": null}])"));
+}
+
+TEST(Page, ShowsTheTopologyThatReplacesTheRecipesOne) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "recipe.yaml",
+             "parallel: {topology: alternating-exp-ring, local_world_size: 2}\n");
+  StartEntry start{.workers = 3, .phases = {{{0, 1}, {2}}, {{0, 2}, {1}}}};
+  add_start(folder / "run.json", start, false, {{kTopologyInEffect, "one-peer-exp"}}, {});
+  const Json run = page_of(folder);
+  EXPECT_EQ(run["problems"], Json::array());
+  EXPECT_EQ(run["topology"]["name"], "one-peer-exp");
+  EXPECT_EQ(run["topology"]["phases"], 2);
+  EXPECT_THAT(run["topology"]["svg"].get<std::string>(), HasSubstr("one-peer-exp, 3 workers"));
 }
 
 TEST(Page, ShowsWhatOlderRunsSay) {

@@ -24,7 +24,7 @@ const config::Names kNames = [] {
   names.losses = {
       {.name = "cross_entropy",
        .keys = {{.name = "label_smoothing", .type = OptionType::number, .fallback = 0.0}}}};
-  names.topologies = {"complete", "ring"};
+  names.topologies = {"complete", "ring", "one-peer-exp", "alternating-exp-ring"};
   names.methods = kMethods;
   names.exchanges = {
       {.name = "fp32"},
@@ -172,6 +172,65 @@ TEST(AnotherMethod, NeedsNoTopologyOfBoth) {
     EXPECT_THAT(told(with_topology(method, "complete"), ring), SizeIs(1)) << method;
     EXPECT_THAT(told(with_topology(method, "complete"), with_topology(method, "ring")), IsEmpty());
   }
+}
+
+// ---- a topology that does not fit the number of workers ---------------------------------------
+
+// What a run of `workers` says that has `own` in its recipe and trains by `other`, if it must.
+Facts facts_of_topology(const std::string& own, int workers, const std::string& other = "") {
+  Facts facts = facts_of_method("gossip", {"parallel.topology=" + own});
+  const std::string name = other.empty() ? own : other;
+  facts.emplace_back(kTopologyTopic, "the groups of " + name + " of " + std::to_string(workers));
+  if (!other.empty()) facts.emplace_back(kTopologyInEffect, other);
+  return facts;
+}
+
+std::string refusal_of(const Facts& then, int before, const Facts& now, int workers) {
+  Manifest manifest = manifest_with(then);
+  manifest.world_size = before;
+  return refusal(
+      [&] { EXPECT_THAT(check_can_resume(manifest, run_with(now, workers)), IsEmpty()); });
+}
+
+TEST(TopologyInEffect, MayReplaceTheRecipesOneAndGiveWayAgain) {
+  const Facts four = facts_of_topology("alternating-exp-ring", 4);
+  const Facts three = facts_of_topology("alternating-exp-ring", 3, "one-peer-exp");
+  EXPECT_EQ(refusal_of(four, 4, three, 3), "accepted");
+  EXPECT_EQ(refusal_of(three, 3, three, 3), "accepted");
+  EXPECT_EQ(refusal_of(three, 3, four, 4), "accepted");
+  EXPECT_EQ(refusal_of(three, 3, facts_of_topology("alternating-exp-ring", 5, "ring"), 5),
+            "accepted");
+}
+
+// The recipe may name it from then on.
+TEST(TopologyInEffect, IsTheSameAsOneInARecipe) {
+  const Facts three = facts_of_topology("alternating-exp-ring", 3, "one-peer-exp");
+  EXPECT_EQ(refusal_of(three, 3, facts_of_topology("one-peer-exp", 3), 3), "accepted");
+  EXPECT_EQ(refusal_of(three, 3, facts_of_topology("one-peer-exp", 4), 4), "accepted");
+  EXPECT_EQ(refusal_of(facts_of_topology("one-peer-exp", 4), 4, three, 3), "accepted");
+}
+
+TEST(TopologyInEffect, OfTheSameWorkersMustNotChange) {
+  const Facts three = facts_of_topology("alternating-exp-ring", 3, "one-peer-exp");
+  EXPECT_THAT(refusal_of(three, 3, facts_of_topology("alternating-exp-ring", 3, "ring"), 3),
+              HasSubstr("the topology in effect was one-peer-exp, is ring, because "
+                        "parallel.topology does not fit these workers"));
+  EXPECT_THAT(refusal_of(three, 3, facts_of_topology("ring", 3), 3),
+              HasSubstr("the topology in effect was one-peer-exp, is ring"));
+  // On other machines, as many workers as before.
+  const Facts four = facts_of_topology("alternating-exp-ring", 4);
+  const Facts together = facts_of_topology("alternating-exp-ring", 4, "one-peer-exp");
+  EXPECT_THAT(
+      refusal_of(four, 4, together, 4),
+      HasSubstr("the topology in effect was alternating-exp-ring, is one-peer-exp, because"));
+}
+
+TEST(TopologyInEffect, DoesNotHideAnotherTopologyInTheRecipe) {
+  const Facts three = facts_of_topology("alternating-exp-ring", 3, "one-peer-exp");
+  EXPECT_THAT(refusal_of(three, 3, facts_of_topology("ring", 4), 4),
+              HasSubstr("the topology in effect was one-peer-exp, is ring"));
+  EXPECT_THAT(refusal_of(facts_of_topology("ring", 4), 4, three, 3),
+              HasSubstr("the topology in effect was ring, is one-peer-exp, because"));
 }
 
 TEST(AnotherMethod, KeysThatNeitherUsesAreNotToldOf) {

@@ -116,5 +116,50 @@ TEST_F(StartingPointTest, IsTheAverageOfWeightsWhereAnExchangeNeedsThemNear) {
   EXPECT_THAT(near.lines, Contains(HasSubstr("start from the average of their weights")));
 }
 
+// ---- other workers ----------------------------------------------------------------------------
+
+// Of `workers`, without those that were lost 90 s before the time 1000.
+Manifest manifest_without(const std::vector<int>& lost, int workers) {
+  Manifest manifest;
+  manifest.step = 50;
+  manifest.world_size = workers;
+  for (int rank = 0; rank < workers; ++rank)
+    manifest.files.push_back({.name = replica_file_name(rank), .checksum = ""});
+  for (const int rank : lost) manifest.files[static_cast<std::size_t>(rank)] = {};
+  if (!lost.empty()) manifest.lost_at = 910;
+  return manifest;
+}
+
+TEST(ChangeOfWorkers, IsNoneWhereTheSameOnesGoOn) {
+  EXPECT_EQ(change_of_workers(manifest_without({}, 4), 4, 1000), std::nullopt);
+}
+
+TEST(ChangeOfWorkers, IsOneOfTheirNumber) {
+  for (const int workers : {3, 5}) {
+    const auto change = change_of_workers(manifest_without({}, 4), workers, 1000);
+    ASSERT_TRUE(change);
+    EXPECT_EQ(change->step, 50);
+    EXPECT_EQ(change->workers, workers);
+    EXPECT_EQ(change->before, 4);
+    EXPECT_EQ(change->lost, std::vector<int>());
+    EXPECT_EQ(change->pause_s, std::nullopt);
+  }
+}
+
+// With as many workers as before, too: another one is in its place.
+TEST(ChangeOfWorkers, IsALossAndSinceWhen) {
+  for (const int workers : {2, 4}) {
+    const auto change = change_of_workers(manifest_without({0, 2}, 4), workers, 1000);
+    ASSERT_TRUE(change);
+    EXPECT_EQ(change->workers, workers);
+    EXPECT_EQ(change->lost, (std::vector<int>{0, 2}));
+    EXPECT_EQ(change->pause_s, 90.0);
+  }
+}
+
+TEST(ChangeOfWorkers, IsNotBeforeTheLossWhereClocksDiffer) {
+  EXPECT_EQ(change_of_workers(manifest_without({1}, 2), 1, 900)->pause_s, 0.0);
+}
+
 }  // namespace
 }  // namespace decent

@@ -57,6 +57,18 @@ TEST(MetricsFile, WritesTheLinesOfTheContract) {
             "\n");
 }
 
+TEST(MetricsFile, WritesWhoGoesOnAfterALoss) {
+  const auto line = [](const ResumeMetrics& metrics) {
+    return written([&](MetricsFile& f) { f.write(metrics); });
+  };
+  EXPECT_EQ(line({.step = 40, .workers = 3, .before = 4, .lost = {2}, .pause_s = 3.5}),
+            R"({"kind":"resume","step":40,"workers":3,"before":4,"lost":[2],"pause_s":3.5})"
+            "\n");
+  EXPECT_EQ(line({.step = 40, .workers = 8, .before = 4}),
+            R"({"kind":"resume","step":40,"workers":8,"before":4,"lost":[]})"
+            "\n");
+}
+
 TEST(MetricsFile, WritesWhatOnlySomeRunsHaveAtTheEnd) {
   TrainMetrics train = kTrain;
   train.grad_norm = 0.5;
@@ -209,6 +221,41 @@ TEST(CutMetrics, DropsAnEvaluationThatIsPendingAndWhatFollowed) {
   write_file(file, line + evaluation.substr(0, 20));  // half written; the line came before
   cut_metrics(file, {.step = 3, .log_every = 3, .evaluation_pending = true});
   EXPECT_EQ(read_text(file), line);
+}
+
+// A run resumes anew at that step, perhaps with the workers of old.
+TEST(CutMetrics, DropsAResumeOfThatStepAndKeepsThoseBefore) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  const auto resume = [](int step) {
+    return "{\"kind\":\"resume\",\"step\":" + std::to_string(step) +
+           ",\"workers\":3,\"before\":4,\"lost\":[]}\n";
+  };
+  const auto line = [](int step) {
+    return "{\"kind\":\"train\",\"step\":" + std::to_string(step) + ",\"loss\":1.0}\n";
+  };
+  const std::string lines = line(10) + resume(10) + line(11) + line(12) + resume(12) + line(13);
+  for (const auto& [step, kept] :
+       std::vector<std::pair<int, std::string>>{{13, lines},
+                                                {12, line(10) + resume(10) + line(11) + line(12)},
+                                                {11, line(10) + resume(10) + line(11)},
+                                                {10, line(10)}}) {
+    write_file(file, lines);
+    cut_metrics(file, {.step = step, .log_every = 1});
+    EXPECT_EQ(read_text(file), kept) << step;
+  }
+  write_file(file, lines);
+  EXPECT_EQ(train_losses_in(file).size(), 4U);
+  EXPECT_EQ(last_step_in(file), 13);
+}
+
+// Nothing was trained since.
+TEST(Completion, IsNoneOfARunThatWentOnWithOtherWorkers) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  write_file(file, kLines);
+  MetricsFile(file).write(ResumeMetrics{.step = 11, .workers = 1, .before = 2});
+  EXPECT_FALSE(completion_in(file));
 }
 
 TEST(Completion, IsThatOfARunThatCameToItsEnd) {

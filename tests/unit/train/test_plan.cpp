@@ -5,6 +5,9 @@
 
 #include "../support/digits.h"
 #include "../support/refusal.h"
+#include "decent/train/announcements.h"
+#include "decent/train/fingerprint.h"
+#include "decent/train/updates.h"
 
 namespace decent {
 namespace {
@@ -55,6 +58,81 @@ TEST(Plan, NamesTheKeyOfPhasesThatCannotBe) {
   const Task task = open_task(recipe, {}, Purpose::training);
   EXPECT_THAT(testing::refusal([&] { make_plan(task, second_of_four()); }),
               ::testing::StartsWith("parallel.topology: "));
+}
+
+// ---- a topology that does not fit the number of workers ---------------------------------------
+
+Member one_of(int workers) {
+  return {.workers = everyone(workers), .rank = 0, .local_size = workers};
+}
+
+// For two workers alone.
+TopologyRecipe own_pair() { return {.name = {}, .phases = {{{.ranks = {0, 1}, .weight = 0.5}}}}; }
+
+TEST(TopologyOtherwise, IsInEffectOnAResumeAlone) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  recipe.parallel.topology_otherwise = "ring";
+  const Task task = open_task(recipe, {}, Purpose::training);
+  const Plan plan = make_plan(task, one_of(3), ResumePoint{.step = 5});
+  EXPECT_EQ(plan.topology, make_topology("ring", 3, 3));
+  EXPECT_EQ(plan.topology_otherwise, "ring");
+  EXPECT_THAT(testing::refusal([&] { make_plan(task, one_of(3)); }),
+              ::testing::StartsWith("parallel.topology: "));
+}
+
+TEST(TopologyOtherwise, GivesWayWhereTheNumberFits) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  const Task task = open_task(recipe, {}, Purpose::training);
+  const Plan plan = make_plan(task, one_of(2), ResumePoint{.step = 5});
+  ASSERT_EQ(plan.topology.size(), 1U);
+  EXPECT_THAT(plan.topology[0][0].ranks, ::testing::ElementsAre(0, 1));
+  EXPECT_EQ(plan.topology_otherwise, "");
+}
+
+TEST(TopologyOtherwise, MayNotFitEither) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  recipe.parallel.topology_otherwise = "alternating-exp-ring";
+  const Task task = open_task(recipe, {}, Purpose::training);
+  EXPECT_THAT(testing::refusal([&] { make_plan(task, one_of(3), ResumePoint{.step = 5}); }),
+              ::testing::AllOf(::testing::StartsWith("parallel.topology: "),
+                               ::testing::HasSubstr("\nparallel.topology_otherwise does not fit "
+                                                    "either: topology alternating-exp-ring")));
+}
+
+// Only one method looks at it.
+TEST(TopologyOtherwise, IsNotInEffectWhereWeightsAreNotAveraged) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  recipe.parallel.method = "all_reduce";
+  const Task task = open_task(recipe, {}, Purpose::training);
+  EXPECT_EQ(make_plan(task, one_of(3), ResumePoint{.step = 5}).topology_otherwise, "");
+}
+
+// It is planned again once a checkpoint was looked for.
+TEST(TopologyOtherwise, IsInEffectWhereACheckpointMayBeFound) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  const auto run = prepare_run(recipe, {}, one_of(3), nullptr, /*may_resume=*/true);
+  EXPECT_EQ(run.plan.topology_otherwise, "one-peer-exp");
+  EXPECT_EQ(value_of(facts_of(run), kTopologyInEffect), "one-peer-exp");
+  EXPECT_EQ(topology_name(run), "one-peer-exp");
+  EXPECT_THAT(
+      line_about_topology(run, 3, {}),
+      "topology custom does not fit 3 workers: one-peer-exp replaces it until it fits again "
+      "(parallel.topology_otherwise)");
+}
+
+TEST(TopologyOtherwise, IsToldOfWhenItGivesWay) {
+  Recipe recipe = digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology = own_pair();
+  const auto run = prepare_run(recipe, {}, one_of(2), nullptr, /*may_resume=*/true);
+  EXPECT_EQ(value_of(facts_of(run), kTopologyInEffect), "");
+  EXPECT_EQ(line_about_topology(run, 2, {}), "");
+  EXPECT_EQ(line_about_topology(run, 2, {{kTopologyInEffect, "one-peer-exp"}}),
+            "topology custom fits 2 workers again: one-peer-exp no longer replaces it");
 }
 
 }  // namespace
