@@ -27,7 +27,7 @@ OPTIMIZERS = {
     "lion": {"name": "lion", "lr": 0.001, "weight_decay": 0.1},
     "rmsprop": {"name": "rmsprop", "lr": 0.003, "momentum": 0.5, "alpha": 0.9},
 }
-TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "gpu_memory_mb", "wall_s"}
+TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "gpu_memory_mb", "wall_s", "pause_s"}
 
 
 def merged(base: dict, changes: dict) -> dict:
