@@ -50,6 +50,11 @@ RunBegins begins_as(const std::optional<std::string>& resume) {
   return *resume == "auto" ? RunBegins::resuming : RunBegins::going_back;
 }
 
+constexpr auto kKeepsFirstStore =
+    "torchrun of torch 2.11 keeps the store of the first round for ever, so that this run ends "
+    "when a machine joins or takes another one's place: start torchrun with "
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 on every machine (docs/deploy.md)";
+
 // Prepares the output folder for this run, and makes the trainer, ready for its first step.
 void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
   Log& log = *program.log;
@@ -87,6 +92,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   }
   program.trainer->begin_farewells();
   StartEntry said = announce_run(log, program.trainer->run(), program.trainer->size());
+  if (!program.launch.elastic_run.empty()) log.warn(kKeepsFirstStore);
   team.agree("run.json", [&] {
     if (team.speaks()) write_start(log, program.trainer->run(), std::move(said));
   });

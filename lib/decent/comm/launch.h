@@ -23,9 +23,13 @@ struct Launch {
   std::vector<int> machines = {};  // see Member
   std::string master_addr;         // where the store is; empty for a single worker
   int master_port = 0;
-  bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
-  bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
-  std::string store_prefix;   // of this attempt's keys; a restart sees no older keys
+  bool agent_store = false;  // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
+  bool torchrun = false;     // torchrun started this worker; it kills it 30 s after a signal
+  std::string store_prefix;  // of this job's keys, where others may use the same store
+  std::string script = {};   // names the process that the launcher started; see started_process
+  // torchrun's name of the run, if its agents start workers of several machines again and keep the
+  // store of the first round (a bug of torch 2.11); World empties it if they do not.
+  std::string elastic_run = {};
   std::string launcher = {};  // who started this worker, in messages: "Slurm"; empty: nobody known
   std::string launcher_mark = {};       // see find_launcher
   std::string size_variable = {};       // the variable that says world_size

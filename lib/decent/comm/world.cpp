@@ -14,10 +14,10 @@
 #include "decent/comm/cuda.h"
 #include "decent/comm/gather.h"
 #include "decent/comm/gloo.h"
-#include "decent/comm/meeting.h"
 #include "decent/comm/mesh.h"
 #include "decent/comm/network.h"
 #include "decent/comm/open_files.h"
+#include "decent/comm/rendezvous.h"
 #include "decent/comm/shared_memory/shared_communicator.h"
 #include "decent/comm/watched_connections.h"
 #include "decent/core/gpu_errors.h"
@@ -52,9 +52,9 @@ std::string build_in(const std::string& text) {
 }
 
 // Comes first, because all else depends on it. This text is the same in all versions.
-void check_builds(Meeting& meeting) {
+void check_builds(Rendezvous& rendezvous) {
   std::vector<std::string> builds;
-  for (const std::string& text : meeting.share("hello", "0\n" + version_text() + "\n")) {
+  for (const std::string& text : rendezvous.share("hello", "0\n" + version_text() + "\n")) {
     builds.push_back(build_in(text));
   }
   for (std::size_t rank = 1; rank < builds.size(); ++rank) {
@@ -161,8 +161,9 @@ World::World(const Launch& launch, WorldOptions options)
     return;
   }
   allow_open_files(launch.world_size);
-  meeting_ =
-      std::make_unique<Meeting>(launch_, to_milliseconds(options.timeout), options.timeout_setting);
+  rendezvous_ = std::make_unique<Rendezvous>(launch_, to_milliseconds(options.timeout),
+                                             options.timeout_setting);
+  if (rendezvous_->agents_meet_here()) launch_.elastic_run.clear();
   meet(std::move(options));
 }
 
@@ -182,10 +183,10 @@ void World::start_control(std::vector<std::string> hosts, std::vector<Socket> co
 
 void World::meet(WorldOptions options) {
   const Deadline deadline = std::chrono::steady_clock::now() + to_milliseconds(options.timeout);
-  check_builds(*meeting_);
-  const Agreement at_store(
-      [&](const std::string& name, const std::string& own) { return meeting_->share(name, own); },
-      network_errors(options.explain));
+  check_builds(*rendezvous_);
+  const Agreement at_store([&](const std::string& name,
+                               const std::string& own) { return rendezvous_->share(name, own); },
+                           network_errors(options.explain));
   const std::vector<Hello> hellos = at_store.agree("address", [&] {
     return Hello{.host = host_name(),
                  .machine = host_identity(),
@@ -213,7 +214,7 @@ void World::meet(WorldOptions options) {
   start_control(std::move(hosts), std::move(connections), std::move(options));
   // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
   // live.
-  meeting_->wait_for_ever();
+  rendezvous_->wait_for_ever();
 }
 
 void World::agree(const std::string& name, const std::function<void()>& stage) {
@@ -290,7 +291,7 @@ std::shared_ptr<Communicator> World::share_memory_here(DeviceChoice& choice) {
 std::shared_ptr<Communicator> World::connect_by_gloo() {
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
-  return connect_gloo(meeting_->store(), launch_.rank, launch_.world_size, options);
+  return connect_gloo(rendezvous_->store(), launch_.rank, launch_.world_size, options);
 }
 
 std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
@@ -341,7 +342,7 @@ std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
                : Outcome{ExitCode::peer_lost, message});
   };
   const auto store = c10::make_intrusive<c10d::PrefixStore>(
-      "nccl of " + name, c10::intrusive_ptr<c10d::Store>::reclaim_copy(&meeting_->store()));
+      "nccl of " + name, c10::intrusive_ptr<c10d::Store>::reclaim_copy(&rendezvous_->store()));
   return watch_connections([&] { return connect_nccl(*store, host, on_error); },
                            [this](const std::function<void()>& step) { connecting_gpus(step); });
 }

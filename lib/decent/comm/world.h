@@ -18,7 +18,7 @@
 
 namespace decent {
 
-class Meeting;
+class Rendezvous;
 
 struct WorldOptions {
   /// How long a peer may be silent, in seconds. The same time is allowed for connecting.
@@ -119,8 +119,8 @@ class World {
   std::string address_;  // this machine's, for other workers
   std::chrono::duration<double> timeout_;
   std::string timeout_setting_;
-  std::vector<std::string> machines_;  // host_identity() by rank
-  std::unique_ptr<Meeting> meeting_;   // null for a single worker
+  std::vector<std::string> machines_;       // host_identity() by rank
+  std::unique_ptr<Rendezvous> rendezvous_;  // null for a single worker
   std::unique_ptr<Control> control_;
 };
 

@@ -83,13 +83,31 @@ TEST(ReadLaunch, OneWorkerOfALauncherNeedsNoStore) {
 TEST(ReadLaunch, UsesTheStoreOfTorchrun) {
   Environment environment = with("TORCHELASTIC_USE_AGENT_STORE", "True");
   environment["RANK"] = "0";
-  EXPECT_EQ(read(environment).store_prefix, "/worker/attempt_0");
+  environment["TORCHELASTIC_RESTART_COUNT"] = "3";  // every agent's own
+  EXPECT_TRUE(read(environment).agent_store);
   EXPECT_FALSE(read(environment).hosts_store());
-  environment["TORCHELASTIC_RESTART_COUNT"] = "3";
-  EXPECT_EQ(read(environment).store_prefix, "/worker/attempt_3");
-  environment["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   EXPECT_EQ(read(environment).store_prefix, "");
+  EXPECT_NE(read(environment).script, "");
+  environment["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  EXPECT_EQ(read(environment).script, "");
   EXPECT_TRUE(read(environment).hosts_store());
+}
+
+// Its agents may start all workers again, on machines that need not be the same.
+TEST(ReadLaunch, KnowsAnElasticRunOfTorchrun) {
+  Environment elastic = with("TORCHELASTIC_USE_AGENT_STORE", "True");
+  elastic["TORCHELASTIC_RUN_ID"] = "digits";
+  elastic["TORCHELASTIC_MAX_RESTARTS"] = "3";
+  elastic["GROUP_WORLD_SIZE"] = "2";
+  EXPECT_EQ(read(elastic).elastic_run, "digits");
+  for (const auto& [name, value] : {std::pair("TORCHELASTIC_MAX_RESTARTS", "0"),
+                                    {"GROUP_WORLD_SIZE", "1"},
+                                    {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                    {"TORCH_ELASTIC_WORKER_IDENTICAL", "1"}}) {
+    Environment other = elastic;
+    other[name] = value;
+    EXPECT_EQ(read(other).elastic_run, "") << name;
+  }
 }
 
 TEST(ReadLaunch, SplitsInterfacesAtCommas) {
@@ -130,9 +148,6 @@ TEST(ReadLaunch, NamesAVariableThatMakesNoSense) {
                 AllOf(HasSubstr(name), HasSubstr("'" + std::string(value) + "'"),
                       HasSubstr("expected an integer from")));
   }
-  Environment restarted = with("TORCHELASTIC_RESTART_COUNT", "-1");
-  restarted["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_THAT(refusal(restarted), HasSubstr("TORCHELASTIC_RESTART_COUNT"));
 }
 
 }  // namespace

@@ -108,21 +108,37 @@ TEST(World, GathersValuesOfManyKinds) {
   });
 }
 
+// The store of torchrun's agents, which outlives the workers.
+class AgentStore {
+ public:
+  AgentStore() {
+    testing::turn_off_flight_recorder();
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(port_);
+    options.isServer = true;
+    options.waitWorkers = false;
+    host_ = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  }
+
+  c10d::Store& host() { return *host_; }
+
+  Launch launch(int rank, int workers, const std::string& script = "") const {
+    Launch launch = testing::launch_of(rank, workers, port_);
+    launch.agent_store = true;
+    launch.script = script;
+    return launch;
+  }
+
+ private:
+  const int port_ = testing::free_port();
+  c10::intrusive_ptr<c10d::Store> host_;
+};
+
 // A launcher's store outlives the programs that a script starts in turn. Here as the threads of one
 // process: a host of the store that stays, and three programs of two workers at it.
 TEST(World, MeetsAnewAtAStoreThatHasMetBefore) {
-  testing::turn_off_flight_recorder();
-  const int port = testing::free_port();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(port);
-  options.isServer = true;
-  options.waitWorkers = false;
-  const auto host = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-  const auto launch_at_host = [&](int rank) {
-    Launch launch = testing::launch_of(rank, 2, port);
-    launch.agent_store = true;
-    return launch;
-  };
+  AgentStore store;
+  const auto launch_at_host = [&](int rank) { return store.launch(rank, 2); };
   for (int program = 0; program < 3; ++program) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 2; ++rank) {
@@ -148,7 +164,7 @@ TEST(World, MeetsAnewAtAStoreThatHasMetBefore) {
     world.control().leave();
   });
   std::thread second([&] {
-    host->add("attempt/decent/2-workers//starts/1", 1);
+    store.host().add("attempt/decent/2-workers//starts/1/", 1);
     World world(launch_at_host(1), {.timeout = 20s, .on_failure = unexpected_failure});
     EXPECT_EQ(world.gather("program", 5), (std::vector<int>{5, 5}));
     world.control().leave();
@@ -211,6 +227,68 @@ TEST(World, NamesWhoDoesNotShowUp) {
   EXPECT_THAT(messages[0], ::testing::AnyOf("own: " + text, "shared: " + text));
   EXPECT_THAT(messages[2], ::testing::AnyOf("own: " + text, "shared: " + text));
   EXPECT_TRUE(messages[0].starts_with("own") || messages[2].starts_with("own"));
+}
+
+// The message of the error with which the worker ends, after "own: " if this worker tells it.
+std::string end_of_worker(const Launch& launch, std::chrono::duration<double> timeout) {
+  try {
+    World world(launch, {.timeout = timeout,
+                         .timeout_setting = "parallel.timeout_s",
+                         .on_failure = unexpected_failure});
+  } catch (const SharedError& error) {
+    EXPECT_EQ(error.code(), ExitCode::peer_lost);
+    return std::string("shared: ") + error.what();
+  } catch (const PeerLost& error) {
+    return std::string("own: ") + error.what();
+  }
+  return "no error";
+}
+
+// The store is there without worker 0. What the others leave in it does not disturb the next start.
+TEST(World, NamesAWorkerZeroThatDoesNotShowUp) {
+  AgentStore store;
+  for (const char* round : {"first", "second"}) {
+    std::vector<std::string> messages(2);
+    std::vector<std::thread> threads;
+    for (const int rank : {1, 2}) {
+      threads.emplace_back([&, rank] {
+        messages.at(static_cast<std::size_t>(rank - 1)) =
+            end_of_worker(store.launch(rank, 3, round), 3s);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const std::string text = "worker 0 of 3 has not shown up within 3 s (parallel.timeout_s)";
+    EXPECT_THAT(messages, ::testing::UnorderedElementsAre("own: " + text, "shared: " + text));
+  }
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1, 2}) {
+    threads.emplace_back([&, rank] {
+      World world(store.launch(rank, 3, "third"),
+                  {.timeout = 20s, .on_failure = unexpected_failure});
+      EXPECT_EQ(world.gather("rank", rank), (std::vector<int>{0, 1, 2}));
+      world.control().leave();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Where agents keep to a list of machines (static), they tell each other their workers there.
+TEST(World, KnowsWhetherAgentsKeepAnOldStore) {
+  for (const bool fixed : {false, true}) {
+    AgentStore store;
+    if (fixed) store.host().set("digits/torchelastic/role_info/0", std::string("{}"));
+    std::vector<std::thread> threads;
+    for (const int rank : {0, 1}) {
+      threads.emplace_back([&, rank] {
+        Launch launch = store.launch(rank, 2);
+        launch.elastic_run = "digits";
+        World world(launch, {.timeout = 20s, .on_failure = unexpected_failure});
+        EXPECT_EQ(world.launch().elastic_run, fixed ? "" : "digits");
+        world.control().leave();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
 }
 
 TEST(World, GivesUpOnAStoreThatIsNotThere) {

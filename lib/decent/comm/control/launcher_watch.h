@@ -20,6 +20,11 @@ namespace decent {
 std::optional<pid_t> find_launcher(const std::string& mark,
                                    const std::filesystem::path& proc = "/proc");
 
+/// Names the process that the launcher started and that is or became this worker: this process, or
+/// the script around it, which may start several programs in turn. `mark`: see find_launcher. No
+/// other process has the same name, on any machine. "" if it is not known.
+std::string started_process(const std::string& mark, const std::filesystem::path& proc = "/proc");
+
 /// The process group of `process`, a folder of /proc. nullopt if there is no such process.
 std::optional<pid_t> process_group(const std::filesystem::path& process);
 

@@ -1,7 +1,11 @@
 // The variables of torch.distributed, which torchrun sets, or whoever starts workers by hand. They
 // come first: torchrun may run inside a step of Slurm.
 
+#include <cstdlib>
+
+#include "decent/comm/control/launcher_watch.h"
 #include "decent/comm/launchers/launcher.h"
+#include "decent/core/host.h"
 
 namespace decent {
 namespace {
@@ -10,6 +14,19 @@ constexpr int kMaxDescriptor = 1 << 20;
 
 bool started_by_torch_variables(const Variables& variables) {
   return variables("RANK") || variables("WORLD_SIZE");
+}
+
+// torchrun's agents host the store, which outlives restarts. Their number of restarts
+// (TORCHELASTIC_RESTART_COUNT) tells no starts apart: every agent counts its own.
+void read_agent_store(const LauncherVariables& variables, Launch& launch) {
+  launch.agent_store = true;
+  launch.script = started_process(launch.launcher_mark, variables.proc());
+  if (launch.script.empty()) launch.script = random_name();  // every process its own
+  const auto number = [&](const char* name) { return std::atoi(variables.text(name).c_str()); };
+  // With this variable of theirs, agents leave no sign by which World could find out.
+  const bool unknown = variables.text("TORCH_ELASTIC_WORKER_IDENTICAL") == "1";
+  if (number("TORCHELASTIC_MAX_RESTARTS") > 0 && number("GROUP_WORLD_SIZE") > 1 && !unknown)
+    launch.elastic_run = variables.text("TORCHELASTIC_RUN_ID");
 }
 
 void read_torch_variables(const LauncherVariables& variables, Launch& launch) {
@@ -27,10 +44,7 @@ void read_torch_variables(const LauncherVariables& variables, Launch& launch) {
   variables.read_place("LOCAL_RANK", "LOCAL_WORLD_SIZE", launch);
   launch.master_addr = variables.required_text("MASTER_ADDR");
   launch.master_port = variables.required("MASTER_PORT", 1, 65535);
-  launch.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  const int attempt = variables.optional("TORCHELASTIC_RESTART_COUNT", 0, kMaxWorkers, 0);
-  // The prefix that torch.distributed uses on torchrun's store.
-  if (launch.agent_store) launch.store_prefix = "/worker/attempt_" + std::to_string(attempt);
+  if (variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True") read_agent_store(variables, launch);
 }
 
 }  // namespace

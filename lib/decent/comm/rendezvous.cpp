@@ -1,4 +1,4 @@
-#include "decent/comm/meeting.h"
+#include "decent/comm/rendezvous.h"
 
 #include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -25,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 // The key under which the first worker that gives up on others stores a GivingUp.
 const std::string kGivenUp = "given up";
@@ -32,7 +33,10 @@ const std::string kGivenUp = "given up";
 // store.
 constexpr auto kLeaveTimeout = 10s;
 // How often a waiting worker checks whether the workers that it waits for have started anew.
-constexpr auto kLookAtStarts = 500ms;
+constexpr auto kLookForLost = 500ms;
+// How often workers have waited in vain for worker 0: those that begin to wait later use other
+// keys.
+const std::string kInVain = "waited in vain";
 
 // Which worker tells the user that others do not come, and its message.
 struct GivingUp {
@@ -74,8 +78,6 @@ std::string reason_of_store(const std::exception& error, const Launch& launch) {
 std::string store_text(const Launch& launch) {
   return store_address(launch) + ":" + std::to_string(launch.master_port);
 }
-
-using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 // c10d itself would wait for ever for an answer from whatever program listens there.
 StorePointer made_in_time(const std::function<StorePointer()>& make,
@@ -145,52 +147,75 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return join(texts);
 }
 
-}  // namespace
-
-Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience,
-                 std::string patience_setting)
-    : launch_(launch),
-      patience_(patience),
-      patience_setting_(std::move(patience_setting)),
-      root_(connect_store(launch, patience)) {
-  // Elastic launchers start the same ranks anew in a larger world, which needs other keys.
-  const std::string prefix =
-      launch.store_prefix + "/decent/" + std::to_string(launch.world_size) + "-workers/";
-  root_ = c10::make_intrusive<c10d::PrefixStore>(prefix, root_);
-  try {
-    start_ = root_->add(starts_key(launch.rank), 1);
-  } catch (const std::exception& error) {
-    throw PeerLost("the store at " + store_text(launch) + " was lost: " + first_line(error));
-  }
-  store_ = c10::make_intrusive<c10d::PrefixStore>("program-" + std::to_string(start_), root_);
+// Whether the agents of torchrun's static rendezvous told each other their workers at this store.
+bool agents_met_at(c10d::Store& store, const Launch& launch) {
+  return !launch.elastic_run.empty() &&
+         store.check({launch.elastic_run + "/torchelastic/role_info/0"});
 }
 
-std::string Meeting::starts_key(int rank) const { return "starts/" + std::to_string(rank); }
-
-void Meeting::set(const std::string& key, const std::string& text) {
-  store_->set(key, to_bytes(text));
-}
-
-std::string Meeting::get(const std::string& key) { return to_text(store_->get(key)); }
-
-void Meeting::wait_for_ever() { root_->setTimeout(std::chrono::milliseconds(24h)); }
-
-std::vector<std::string> Meeting::share(const std::string& name, const std::string& own) {
+// What c10d throws means that the store is gone. `stage`: what the worker was at.
+template <typename Work>
+auto at_store(const Launch& launch, const std::string& stage, const Work& work) {
   try {
-    return share_unguarded(name, own);
+    return work();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw PeerLost("the store at " + store_text(launch_) + ", which " +
-                   (launch_.agent_store ? "torchrun" : "worker 0") + " hosts, was lost (" + name +
+    throw PeerLost("the store at " + store_text(launch) + ", which " +
+                   (launch.agent_store ? "torchrun" : "worker 0") + " hosts, was lost (" + stage +
                    "): " + first_line(error));
   }
 }
 
-std::vector<std::string> Meeting::share_unguarded(const std::string& name, const std::string& own) {
+}  // namespace
+
+Rendezvous::Rendezvous(const Launch& launch, std::chrono::milliseconds patience,
+                       std::string patience_setting)
+    : launch_(launch),
+      patience_(patience),
+      patience_setting_(std::move(patience_setting)),
+      root_(connect_store(launch, patience)) {
+  deadline_ = Clock::now() + patience_;
+  at_store(launch_, "joining", [&] {
+    agents_meet_here_ = agents_met_at(*root_, launch_);
+    // Elastic launchers start the same ranks anew in a larger world, which needs other keys.
+    root_ = keys_under(launch_.store_prefix + "/decent/" + std::to_string(launch_.world_size) +
+                       "-workers/");
+    join();
+  });
+}
+
+// Until worker 0 has told this one the number of their program, it shares keys only with others
+// that wait as well.
+void Rendezvous::join() {
+  store_ = keys_under("waiting-" + std::to_string(root_->add(kInVain, 0)));
+  roll_.emplace(root_, launch_);
+  if (!wait_until([&] { return roll_->program().has_value(); }, *deadline_)) report_absent();
+  store_ = keys_under("program-" + std::to_string(*roll_->program()));
+}
+
+Rendezvous::StorePointer Rendezvous::keys_under(const std::string& prefix) const {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, root_);
+}
+
+void Rendezvous::set(const std::string& key, const std::string& text) {
+  store_->set(key, to_bytes(text));
+}
+
+std::string Rendezvous::get(const std::string& key) { return to_text(store_->get(key)); }
+
+void Rendezvous::wait_for_ever() { root_->setTimeout(std::chrono::milliseconds(24h)); }
+
+std::vector<std::string> Rendezvous::share(const std::string& name, const std::string& own) {
+  return at_store(launch_, name, [&] { return share_unguarded(name, own); });
+}
+
+std::vector<std::string> Rendezvous::share_unguarded(const std::string& name,
+                                                     const std::string& own) {
+  const auto deadline = std::exchange(deadline_, std::nullopt).value_or(Clock::now() + patience_);
   const std::vector<std::string> keys = rank_keys(name, launch_.world_size);
   set(keys[static_cast<std::size_t>(launch_.rank)], own);
-  if (!wait_for_keys(keys)) report_missing(keys);
+  if (!wait_until([&] { return store_->check(keys); }, deadline)) report_missing(keys);
   std::vector<std::string> all;
   for (const std::string& key : keys) all.push_back(get(key));
   store_->add(name + "/read", 1);
@@ -198,17 +223,18 @@ std::vector<std::string> Meeting::share_unguarded(const std::string& name, const
   return all;
 }
 
-// Whether all keys were set in time. Throws if another worker has given up.
-bool Meeting::wait_for_keys(const std::vector<std::string>& keys) {
-  const auto deadline = Clock::now() + patience_;
-  auto look = Clock::now() + kLookAtStarts;
+// Whether what this worker waits for came in time. Throws if another worker has given up or is
+// lost.
+bool Rendezvous::wait_until(const std::function<bool()>& come, Clock::time_point deadline) {
+  auto look = Clock::now();
   auto pause = 1ms;
-  while (!store_->check(keys)) {
-    if (Clock::now() >= deadline) return false;
+  while (!come()) {
+    const auto now = Clock::now();
+    if (now >= deadline) return false;
     if (store_->check({kGivenUp})) give_up();
-    if (Clock::now() >= look) {
-      check_others_still_wait(keys);
-      look = Clock::now() + kLookAtStarts;
+    if (!roll_->complete() || now >= look) {
+      check_nobody_is_lost();
+      look = now + kLookForLost;
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));
@@ -216,7 +242,19 @@ bool Meeting::wait_for_keys(const std::vector<std::string>& keys) {
   return true;
 }
 
-std::vector<int> Meeting::missing_of(const std::vector<std::string>& keys) {
+// A worker that died here, and whose script or launcher has started the next process, never comes.
+void Rendezvous::check_nobody_is_lost() {
+  const std::vector<int> lost = roll_->lost();
+  if (lost.empty()) return;
+  // Those that worker 0 has left behind tell each other, but not those that it is about to admit.
+  if (!roll_->program()) store_ = keys_under("left-behind-" + std::to_string(roll_->answered()));
+  tell_all_to_give_up("lost worker " + ranks_text(lost) + " of " +
+                          std::to_string(launch_.world_size) +
+                          ": it ended before all had met, and its script or launcher has gone on",
+                      launch_.rank);
+}
+
+std::vector<int> Rendezvous::missing_of(const std::vector<std::string>& keys) {
   std::vector<int> missing;
   for (std::size_t rank = 0; rank < keys.size(); ++rank) {
     if (!store_->check({keys[rank]})) missing.push_back(static_cast<int>(rank));
@@ -224,40 +262,34 @@ std::vector<int> Meeting::missing_of(const std::vector<std::string>& keys) {
   return missing;
 }
 
-// A worker that died here and whose script went on to the next program will never come.
-void Meeting::check_others_still_wait(const std::vector<std::string>& keys) {
-  std::vector<int> gone;
-  for (int rank : missing_of(keys)) {
-    if (root_->add(starts_key(rank), 0) > start_) gone.push_back(rank);
-  }
-  if (gone.empty()) return;
-  tell_all_to_give_up("lost worker " + ranks_text(gone) + " of " +
-                          std::to_string(launch_.world_size) +
-                          ": it ended before all had met, and its script has gone on",
-                      launch_.rank);
-  give_up();
+std::string Rendezvous::not_shown_up(const std::vector<int>& ranks) const {
+  return "worker " + ranks_text(ranks) + " of " + std::to_string(launch_.world_size) +
+         " has not shown up within " + seconds_text(patience_) + " (" + patience_setting_ + ")" +
+         why_that_many(launch_);
 }
 
-void Meeting::report_missing(const std::vector<std::string>& keys) {
+// No worker 0 has admitted this worker.
+void Rendezvous::report_absent() {
+  root_->add(kInVain, 1);
+  tell_all_to_give_up(not_shown_up(roll_->absent()), launch_.rank);
+}
+
+void Rendezvous::report_missing(const std::vector<std::string>& keys) {
   const std::vector<int> missing = missing_of(keys);
   int reporter = 0;  // the lowest rank that is there
   while (std::find(missing.begin(), missing.end(), reporter) != missing.end()) ++reporter;
-  tell_all_to_give_up("worker " + ranks_text(missing) + " of " +
-                          std::to_string(launch_.world_size) + " has not shown up within " +
-                          seconds_text(patience_) + " (" + patience_setting_ + ")" +
-                          why_that_many(launch_),
-                      reporter);
-  give_up();
+  tell_all_to_give_up(not_shown_up(missing), reporter);
 }
 
 // Several workers may give up at the same moment; the first one's words count.
-void Meeting::tell_all_to_give_up(const std::string& message, int reporter) {
-  if (store_->add(kGivenUp + "/count", 1) != 1) return;
-  set(kGivenUp, to_cbor(GivingUp{.reporter = reporter, .message = message}));
+void Rendezvous::tell_all_to_give_up(const std::string& message, int reporter) {
+  const std::string own = to_cbor(GivingUp{.reporter = reporter, .message = message});
+  store_->compareSet(kGivenUp, std::vector<std::uint8_t>(), to_bytes(own));
+  give_up();
 }
 
 // Whoever gives up has the same message, and one worker tells it to the user.
-void Meeting::give_up() {
+void Rendezvous::give_up() {
   const auto given_up = from_cbor<GivingUp>(get(kGivenUp));
   // Workers that still wait must be able to read it before the store is gone.
   if (launch_.hosts_store()) std::this_thread::sleep_for(500ms);

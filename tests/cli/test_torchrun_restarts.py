@@ -1,0 +1,160 @@
+"""torchrun --max-restarts: a worker that is killed at any moment, before the workers have met, too, costs one restart. Each
+agent counts its own restarts, and the store in which workers meet outlives them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ports import free_port
+from program import PROGRAM, TORCHRUN, environment
+from runs import Run, assert_same_run, merged, recipe, train, write_recipe
+
+# Without a farewell the run goes on from a checkpoint of all workers, and ends with the same weights.
+SETTINGS = recipe(train={"steps": 1500}, parallel={"topology": "ring", "timeout_s": 20, "farewell_s": 0},
+                  checkpoint={"every_steps": 20, "keep": 2}, log={"every_steps": 100})
+VARIABLE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process of the program, as /proc shows it."""
+
+    pid: int
+    variables: dict[str, str]
+
+
+def workers_of(config: Path) -> dict[int, Worker]:
+    """By rank."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            if arguments[0].endswith(b"decent-train") and str(config).encode() in arguments:
+                texts = (entry / "environ").read_bytes().decode().split("\0")
+                variables = dict(text.split("=", 1) for text in texts if "=" in text)
+                found[int(variables["RANK"])] = Worker(int(entry.name), variables)
+    return found
+
+
+class Agents:
+    """torchrun, once for each machine. Nothing is left of it."""
+
+    def __init__(self, config: Path, machines: list[list[object]], **variables: object) -> None:
+        self.config = config
+        self.said_in = config.parent / "said"
+        self.processes = []
+        with self.said_in.open("w") as said:
+            for flags in machines:
+                parts = [TORCHRUN, *flags, "--no-python", PROGRAM, "--config", config, "--resume", "auto"]
+                self.processes.append(subprocess.Popen([str(part) for part in parts], stdin=subprocess.DEVNULL,
+                                                       stdout=said, stderr=said, cwd=config.parent,
+                                                       env=environment(**variables)))
+
+    def said(self) -> str:
+        return self.said_in.read_text(errors="replace")
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline and all(p.poll() is None for p in self.processes), self.said()
+            time.sleep(0.005)
+
+    def new_worker(self, rank: int, old: set[int]) -> Worker:
+        """One that is not among the old processes."""
+        self.wait_for(lambda: rank in workers_of(self.config) and workers_of(self.config)[rank].pid not in old)
+        return workers_of(self.config)[rank]
+
+    def codes(self) -> list[int]:
+        deadline = time.monotonic() + 100
+        return [process.wait(max(1, deadline - time.monotonic())) for process in self.processes]
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for worker in workers_of(self.config).values():
+            with suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)
+
+
+@contextmanager
+def agents(config: Path, machines: list[list[object]], **variables: object) -> Iterator[Agents]:
+    started = Agents(config, machines, **variables)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("undisturbed"), SETTINGS, workers=2)
+
+
+@pytest.mark.parametrize("moment", ["loading", "meeting", "training"])
+def test_a_worker_is_killed_each_time(moment: str, undisturbed: Run, tmp_path: Path) -> None:
+    """Three restarts on one machine, whose agent keeps one store."""
+    config = write_recipe(tmp_path, SETTINGS)
+    run = Run(tmp_path / "run", [])
+    chance = random.Random(43)
+    old: set[int] = set()
+    with agents(config, [["--standalone", "--nproc-per-node", 2, "--max-restarts", 3]]) as torchrun:
+        for victim in (1, 0, 1):
+            newest = max(run.checkpoints, default=0)
+            worker = torchrun.new_worker(victim, old)
+            if moment == "meeting":
+                time.sleep(chance.uniform(0.1, 1))
+            if moment == "training":
+                torchrun.wait_for(lambda: max(run.checkpoints, default=0) > newest)
+            old |= {each.pid for each in workers_of(config).values()}
+            os.kill(worker.pid, signal.SIGKILL)
+        assert torchrun.codes() == [0], torchrun.said()
+        assert "has not shown up" not in torchrun.said()
+    assert_same_run(undisturbed, run)
+
+
+def machines_of(port: int, kind: str) -> list[list[object]]:
+    """Two on this machine, with a worker each, which torchrun may start again."""
+    common = ["--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 3]
+    if kind == "static":
+        return [[*common, "--node-rank", rank, "--master-addr", "127.0.0.1", "--master-port", port] for rank in range(2)]
+    return [[*common, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "digits",
+             "--local-addr", "127.0.0.1"]] * 2
+
+
+def test_agents_that_restart_their_workers_differently_often(tmp_path: Path) -> None:
+    """Worker 1 is killed twice while it loads. Worker 0 waits for it, and its agent restarts nothing."""
+    config = write_recipe(tmp_path, merged(SETTINGS, {"train": {"steps": 200}}))
+    old: set[int] = set()
+    with agents(config, machines_of(free_port(), "static")) as torchrun:
+        for _ in range(2):
+            worker = torchrun.new_worker(1, old)
+            old.add(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+        torchrun.wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+        workers = workers_of(config)
+        if len(workers) == 2:  # else they are done
+            assert [workers[rank].variables["TORCHELASTIC_RESTART_COUNT"] for rank in range(2)] == ["0", "2"]
+        assert torchrun.codes() == [0, 0], torchrun.said()
+    assert Run(tmp_path / "run", []).lines("end")[0]["step"] == 200
+
+
+@pytest.mark.parametrize(("kind", "disabled", "warnings"), [("c10d", False, 1), ("c10d", True, 0), ("static", False, 0)])
+def test_warning_of_a_store_that_is_kept(kind: str, disabled: bool, warnings: int, tmp_path: Path) -> None:
+    """Machines come and go only with the rendezvous c10d, and with the variable each round has a store of its own."""
+    config = write_recipe(tmp_path, merged(SETTINGS, {"train": {"steps": 3}}))
+    with agents(config, machines_of(free_port(), kind), **{VARIABLE: int(disabled)}) as torchrun:
+        assert torchrun.codes() == [0, 0], torchrun.said()
+        assert torchrun.said().count(f"{VARIABLE}=1") == warnings, torchrun.said()
+        assert "done: 3 updates" in torchrun.said()
