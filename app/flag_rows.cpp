@@ -185,6 +185,10 @@ const std::vector<FlagRow>& flag_rows() {
                      "with --workers: resume from the newest checkpoint, at most R times, after a "
                      "worker was lost",
                      "R", FlagUse::recipe, &Flags::max_restarts, 0, kMaxRestarts),
+      process_number("min-workers",
+                     "with --max-restarts: start again with one worker fewer, down to M, when one "
+                     "dies twice in a row before its first step",
+                     "M", FlagUse::recipe, &Flags::min_workers, 1, kMaxWorkers),
       set_row(),
       resume_row(),
       command_switch("eval-only", "evaluate the average of a checkpoint's replicas and exit",

@@ -102,6 +102,15 @@ void check_restarts(const Flags& flags) {
   if (flags.reads_checkpoint() || flags.dry_run) throw UserError("--max-restarts is for training");
 }
 
+void check_fewer_workers(const Flags& flags, bool has_restarts) {
+  if (flags.workers == 0) throw UserError("--min-workers needs --workers N");
+  if (!has_restarts) throw UserError("--min-workers needs --max-restarts R");
+  if (flags.min_workers > flags.workers) {
+    throw UserError("--min-workers " + std::to_string(flags.min_workers) +
+                    " is more than --workers " + std::to_string(flags.workers));
+  }
+}
+
 // The folders may follow one another after one --report, where cxxopts takes the first of the rest
 // for a recipe.
 std::vector<std::string> folders_in(const cxxopts::ParseResult& given) {
@@ -191,7 +200,9 @@ void read_recipe_flags(const cxxopts::ParseResult& given, Flags& flags) {
     read_row(row, given, flags);
   }
   check_together(flags, given.count("checkpoint") > 0);
-  if (given.count("max-restarts") > 0) check_restarts(flags);
+  const bool has_restarts = given.count("max-restarts") > 0;
+  if (has_restarts) check_restarts(flags);
+  if (given.count("min-workers") > 0) check_fewer_workers(flags, has_restarts);
 }
 
 // "auto", or "DIR" for the name of a folder: of "auto|DIR".

@@ -19,6 +19,7 @@ struct Flags {
   std::optional<std::string> predict_file;  // one of prediction_formats()
   int workers = 0;                          // to be started by this process; 0: it is a worker
   int max_restarts = 0;                     // of those workers
+  int min_workers = 0;                      // with which they are started again; 0: with all
   std::vector<std::string> report;          // folders of runs to show
   std::string out;                          // the file of --report; empty: the page is served
   int serve = 0;                            // the port of --serve; 0: a free one

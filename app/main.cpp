@@ -2,7 +2,6 @@
 // command. ending.h ends the program.
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -60,15 +59,6 @@ void watches_supervisor(const Launch& launch) {
   if (launch.supervisor >= 0) ::prctl(PR_SET_PDEATHSIG, 0);
 }
 
-// From now on a signal makes this worker save and stop. Until then there is nothing to save, and
-// the supervisor, if there is one, ends its workers at once.
-void saves_on_signals(const Launch& launch) {
-  if (launch.supervisor < 0) return;
-  const char any = '!';
-  // If the supervisor has ended, another part of the program notices.
-  [[maybe_unused]] const auto sent = ::send(launch.supervisor, &any, 1, MSG_NOSIGNAL);
-}
-
 /// How long a peer may be silent. It is needed even if the recipe cannot be read, since peers may
 /// be missing before that error can be shared.
 std::chrono::duration<double> timeout_of(const Deferred<Recipe>& recipe) {
@@ -99,7 +89,9 @@ void show_version(Program& program) {
 
 void train_until_stopped(Program& program) {
   stop_on_signals(program.world->control());
-  saves_on_signals(program.launch);
+  // From now on a signal makes this worker save and stop. Until then there is nothing to save, and
+  // the supervisor, if there is one, ends its workers at once.
+  tell_supervisor(program.launch, kSavesOnSignals);
   program.world->control().on_launcher_end(LauncherEnd::stop);
   train(program);
 }

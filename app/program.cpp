@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <sys/socket.h>
+
 #include <functional>
 
 #include "decent/checkpoint/checkpoint_folder.h"
@@ -98,6 +100,12 @@ ResumingRun resuming_run(const Run& run, int workers) {
 }
 
 }  // namespace
+
+void tell_supervisor(const Launch& launch, char what) {
+  if (launch.supervisor < 0) return;
+  // If the supervisor has ended, another part of the program notices.
+  [[maybe_unused]] const auto sent = ::send(launch.supervisor, &what, 1, MSG_NOSIGNAL);
+}
 
 Outcome outcome_of(const std::exception& error, bool verbose) {
   if (const std::optional<Outcome> trouble = device_trouble(error)) return *trouble;

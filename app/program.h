@@ -75,6 +75,9 @@ Outcome outcome_of(const std::exception& error, bool verbose = false);
 /// `for_new_run` and the folder holds a run already. Collective.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
+/// Tells `decent-train --workers`, if it started this worker, what has come (comm/launch.h).
+void tell_supervisor(const Launch& launch, char what);
+
 /// Connects all workers for tensors on the device of `task`. The timeout in its recipe counts from
 /// now on. The team must live until all workers have theirs: a worker that closes a connection
 /// early is taken for lost. Collective.

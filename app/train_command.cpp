@@ -71,18 +71,19 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   } else if (begins != RunBegins::afresh) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
-  SessionOptions options{.run_id = start ? start->run_id : program.session,
-                         .leaders = output.leaders,
-                         .torchrun = program.launch.torchrun,
-                         .check_folder =
-                             [&program] {
-                               if (program.lock) program.lock->check();
-                             },
-                         .take_folder =
-                             [&program] {
-                               if (program.lock && !program.lock->held())
-                                 program.lock->take(program.session);
-                             }};
+  SessionOptions options{
+      .run_id = start ? start->run_id : program.session,
+      .leaders = output.leaders,
+      .torchrun = program.launch.torchrun,
+      .check_folder =
+          [&program] {
+            if (program.lock) program.lock->check();
+          },
+      .take_folder =
+          [&program] {
+            if (program.lock && !program.lock->held()) program.lock->take(program.session);
+          },
+      .first_step_done = [&program] { tell_supervisor(program.launch, kFirstStepDone); }};
   program.trainer = std::make_unique<Trainer>(std::move(run), team, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);

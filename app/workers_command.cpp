@@ -93,6 +93,7 @@ int start_workers(const Program& program, const Flags& flags) {
   const std::string file = own_program();
   return supervise({.workers = flags.workers,
                     .max_restarts = flags.max_restarts,
+                    .min_workers = flags.min_workers,
                     .patience = patience_of(recipe),
                     .command =
                         [&](int restarts) {

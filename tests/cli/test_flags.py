@@ -91,6 +91,10 @@ def test_short_help() -> None:
     (["--workers"], "workers"), (["--workers", "2", "--workers", "3"], "--workers is given more than once"),
     (["--max-restarts", "1"], "--max-restarts needs --workers"),
     (["--workers", "2", "--max-restarts", "-1"], "from 0 to"),
+    (["--min-workers", "1"], "--min-workers needs --workers"),
+    (["--workers", "2", "--min-workers", "1"], "--min-workers needs --max-restarts"),
+    (["--workers", "2", "--max-restarts", "1", "--min-workers", "3"], "--min-workers 3 is more than --workers 2"),
+    (["--workers", "2", "--max-restarts", "1", "--min-workers", "0"], "--min-workers '0': expected an integer from 1 to 1024"),
     (["--workers", "2", "--max-restarts", "1", "--eval-only"], "--max-restarts is for training")])
 def test_workers_that_make_no_sense(flags: list, text: str) -> None:
     assert_says(flag_error(CONFIG, *flags), text)

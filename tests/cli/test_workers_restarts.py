@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -178,6 +179,17 @@ def test_restarts_that_are_used_up(undisturbed: Run, tmp_path: Path) -> None:
         assert RESTARTING.findall(run.said()) == [("1", "1")]
         assert_whole(run.run)
     assert_goes_on(undisturbed, tmp_path)
+
+
+def test_fewer_workers_after_two_deaths_before_the_first_step(tmp_path: Path) -> None:
+    with Supervised(tmp_path, SETTINGS, 3, "--max-restarts", 5, "--min-workers", 2) as run:
+        for restarts in (0, 1):
+            run.wait_for(lambda: run.said().count(" again, ") == restarts and 2 in run.living())
+            os.kill(run.living()[2], signal.SIGKILL)
+        assert run.wait(60) == 0, run.said()
+        assert "decent-train: starting all workers again, 1 of 5 times" in run.said()
+        assert "decent-train: starting 2 of 3 workers again, 2 of 5 times" in run.said()
+    assert json.loads((run.run.checkpoint(run.run.checkpoints[-1]) / "manifest.json").read_text())["world_size"] == 2
 
 
 def test_stopped_after_a_restart(undisturbed: Run, tmp_path: Path) -> None:

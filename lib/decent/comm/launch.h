@@ -55,6 +55,10 @@ struct Launch {
 constexpr const char* kSupervisorVariable = "DECENT_SUPERVISOR";
 constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 
+/// What a worker tells `decent-train --workers` through that socket.
+constexpr char kSavesOnSignals = '!';  // from now on
+constexpr char kFirstStepDone = '1';
+
 /// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT, perhaps with LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun,
 /// Kubeflow); Open MPI; Hydra (MPICH); a step of Slurm; PMI. MASTER_ADDR, MASTER_PORT and

@@ -8,6 +8,7 @@
 
 #include "decent/comm/control/control_types.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
@@ -64,7 +65,8 @@ class Signals {
 
 class Supervisor {
  public:
-  explicit Supervisor(const SupervisorOptions& options) : options_(options) {}
+  explicit Supervisor(const SupervisorOptions& options)
+      : options_(options), workers_(options.workers) {}
 
   int run() {
     for (int restarts = 0;; ++restarts) {
@@ -73,7 +75,8 @@ class Supervisor {
       if (!failure) return static_cast<int>(ExitCode::done);
       if (asked_by_ || restarts == options_.max_restarts || !may_go_well(*failure))
         return code_of(*failure);
-      options_.say("starting all workers again, " + std::to_string(restarts + 1) + " of " +
+      leave_one_out();
+      options_.say("starting " + who() + " again, " + std::to_string(restarts + 1) + " of " +
                    std::to_string(options_.max_restarts) + " times");
     }
   }
@@ -81,7 +84,7 @@ class Supervisor {
  private:
   // Returns the first failure, after all workers have ended.
   std::optional<WorkerEnd> run_once(int restarts) {
-    WorkerGroup group(options_.command(restarts), options_.workers);
+    WorkerGroup group(options_.command(restarts), workers_);
     std::optional<WorkerEnd> first;
     Clock::time_point failed;
     while (group.running() > 0) {
@@ -96,7 +99,22 @@ class Supervisor {
       }
       if (first && Clock::now() > failed + patience(group)) group.signal(SIGKILL);
     }
+    deaths_at_start_ = first && !group.has_stepped() ? deaths_at_start_ + 1 : 0;
     return first;
+  }
+
+  // Where a worker dies twice at the same point, it would do so for ever. Which one does not
+  // matter: the system chooses it where memory runs out, and the core that it runs on.
+  void leave_one_out() {
+    if (deaths_at_start_ < 2 || options_.min_workers == 0 || workers_ <= options_.min_workers)
+      return;
+    --workers_;
+    deaths_at_start_ = 0;
+  }
+
+  std::string who() const {
+    if (workers_ == options_.workers) return "all workers";
+    return std::to_string(workers_) + " of " + counted(options_.workers, "worker");
   }
 
   // As long as not all workers have begun to train, the others have nothing to save and may wait
@@ -143,6 +161,8 @@ class Supervisor {
 
   const SupervisorOptions& options_;
   const Signals signals_;
+  int workers_;                   // of the next start
+  int deaths_at_start_ = 0;       // of a worker before its first step, in a row
   std::optional<int> asked_by_;   // the first signal
   std::optional<int> killed_by_;  // the signal that killed the workers
   Clock::time_point asked_;

@@ -15,6 +15,9 @@ struct SupervisorOptions {
   /// How often all workers may be started again after one was lost or crashed (exit codes 3 and 1,
   /// or a signal). Other failures would happen again.
   int max_restarts = 0;
+  /// If a worker dies twice in a row before its first step (a broken core, too little memory), all
+  /// are started again with one fewer, but not with fewer than these; 0: always with all.
+  int min_workers = 0;
   /// How long the other workers may go on after one has failed, in seconds; at most 2 s if not all
   /// have begun to train. They end by themselves, unless they still wait for the failed one.
   std::chrono::duration<double> patience{15};

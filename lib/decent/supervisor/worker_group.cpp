@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "decent/comm/launch.h"
 #include "decent/comm/open_files.h"
 #include "decent/core/error.h"
 #include "decent/core/host.h"
@@ -131,14 +132,24 @@ int WorkerGroup::running() const {
                                         [](const Worker& worker) { return worker.process > 0; }));
 }
 
-bool WorkerGroup::saves_on_signals() {
+// What a worker said stays in its socket when it ends.
+void WorkerGroup::listen() {
   for (Worker& worker : workers_) {
-    char any = 0;
-    if (::recv(worker.socket.descriptor(), &any, 1, MSG_DONTWAIT) == 1)
-      worker.saves_on_signals = true;
+    for (char said = 0; ::recv(worker.socket.descriptor(), &said, 1, MSG_DONTWAIT) == 1;)
+      (said == kFirstStepDone ? worker.has_stepped : worker.saves_on_signals) = true;
   }
+}
+
+bool WorkerGroup::saves_on_signals() {
+  listen();
   return std::all_of(workers_.begin(), workers_.end(),
                      [](const Worker& worker) { return worker.saves_on_signals; });
+}
+
+bool WorkerGroup::has_stepped() {
+  listen();
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.has_stepped; });
 }
 
 std::vector<WorkerEnd> WorkerGroup::take_ended() {

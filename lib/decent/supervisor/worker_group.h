@@ -42,6 +42,8 @@ class WorkerGroup {
   int running() const;
   /// Whether all workers have begun to save on signals (app/main.cpp).
   bool saves_on_signals();
+  /// Whether all workers, also those that have ended, have done their first step.
+  bool has_stepped();
   /// The workers that have ended since the last call, in the order in which the system reports
   /// them.
   std::vector<WorkerEnd> take_ended();
@@ -52,8 +54,10 @@ class WorkerGroup {
     pid_t process = 0;  // 0: it has ended
     Socket socket;      // closed with this process, which the worker notices
     bool saves_on_signals = false;
+    bool has_stepped = false;
   };
   void start(const WorkerCommand& command, int rank, const Socket& store);
+  void listen();
 
   std::vector<Worker> workers_;
 };

@@ -29,6 +29,8 @@ struct SessionOptions {
   /// Called by a worker that leads in its folder after another one was lost; throws if the folder
   /// belongs to another run.
   std::function<void()> take_folder = [] {};
+  /// Called once, by every worker.
+  std::function<void()> first_step_done = [] {};
 };
 
 /// Made once, from the task and the plan of `run`, the team and the files of the output folder. All

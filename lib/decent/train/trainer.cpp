@@ -121,6 +121,7 @@ TrainingEnd Trainer::train() {
         return control().in_farewell() ? TrainingEnd::lost : TrainingEnd::stopped;
       }
       stop_time_.saw_step(step_.run());
+      if (!std::exchange(has_stepped_, true)) session_.options.first_step_done();
       goes_on = unless_given_up([this] { return end_step(); });
     }
     goes_on = unless_given_up([this] {

@@ -111,6 +111,7 @@ class Trainer {
   DataWarnings data_warnings_;
   std::optional<EvalMetrics> last_evaluation_;
   bool is_evaluated_first_ = false;  // the checkpoint was saved before its evaluation
+  bool has_stepped_ = false;         // this process, not the run that it resumes
 };
 
 }  // namespace decent

@@ -11,28 +11,33 @@
 #include <vector>
 
 #include "../support/temporary_folder.h"
+#include "decent/comm/launch.h"
 
 namespace decent {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Shells are the workers. What a worker of the trainer sends when it has handlers is any byte on
-// its socket.
-const std::string kSavesOnSignals = "printf '!' >&$DECENT_SUPERVISOR; ";
+// Shells are the workers, and say what workers of the trainer do.
+std::string says(char what) { return std::string("printf '") + what + "' >&$DECENT_SUPERVISOR; "; }
+const std::string kSaves = says(kSavesOnSignals);
+const std::string kSteps = kSaves + says(kFirstStepDone);
 // The sleep ends with the shell that waits for it, also where that is killed; and nobody waits for
 // what it might still say.
 const std::string kSleep = "setpriv --pdeathsig KILL sleep 60 > /dev/null 2>&1 & wait; ";
 
 class Supervising : public ::testing::Test {
  protected:
-  int run(const std::string& script, int workers = 2, int max_restarts = 0) {
+  int run(const std::string& script, int workers = 2, int max_restarts = 0, int min_workers = 0) {
     const auto begin = std::chrono::steady_clock::now();
     const int code = supervise({.workers = workers,
                                 .max_restarts = max_restarts,
+                                .min_workers = min_workers,
                                 .patience = 1s,
                                 .command =
                                     [&](int restarts) {
@@ -115,7 +120,7 @@ TEST_F(Supervising, DoesNotRepeatWhatTheUserMustFix) {
 TEST_F(Supervising, PassesTheFirstSignalOn) {
   const BlockedSignals blocked;
   auto sender = signal_when_arrived(SIGUSR1, 2);
-  EXPECT_EQ(run("trap 'exit 75' USR1; " + kSavesOnSignals + arrive() + kSleep, 2, 5), 75);
+  EXPECT_EQ(run("trap 'exit 75' USR1; " + kSaves + arrive() + kSleep, 2, 5), 75);
   sender.join();
   EXPECT_THAT(said_, IsEmpty());
 }
@@ -123,8 +128,7 @@ TEST_F(Supervising, PassesTheFirstSignalOn) {
 TEST_F(Supervising, KillsAtTheSecondSignal) {
   const BlockedSignals blocked;
   auto sender = signal_when_arrived(SIGTERM, 2, 2);
-  EXPECT_EQ(run("trap '' TERM; " + kSavesOnSignals + arrive() + "exec sleep 60", 2, 5),
-            128 + SIGTERM);
+  EXPECT_EQ(run("trap '' TERM; " + kSaves + arrive() + "exec sleep 60", 2, 5), 128 + SIGTERM);
   sender.join();
   EXPECT_THAT(said_, ElementsAre("ended at once by a second signal (SIGTERM)"));
   EXPECT_LT(seconds_, 30);  // that they would sleep
@@ -133,11 +137,43 @@ TEST_F(Supervising, KillsAtTheSecondSignal) {
 TEST_F(Supervising, KillsAtTheFirstWhereNothingCanBeSaved) {
   const BlockedSignals blocked;
   auto sender = signal_when_arrived(SIGINT, 2);
-  EXPECT_EQ(
-      run("if [ $RANK = 0 ]; then " + kSavesOnSignals + "fi; " + arrive() + "exec sleep 60", 2, 5),
-      128 + SIGINT);
+  EXPECT_EQ(run("if [ $RANK = 0 ]; then " + kSaves + "fi; " + arrive() + "exec sleep 60", 2, 5),
+            128 + SIGINT);
   sender.join();
   EXPECT_THAT(said_, ElementsAre("ended before there was anything to save (SIGINT)"));
+}
+
+TEST_F(Supervising, LeavesOneOutWhereAWorkerDiesTwiceBeforeItsFirstStep) {
+  EXPECT_EQ(run("[ $WORLD_SIZE = 2 ] || { " + kSaves + "kill -KILL $$; }", 4, 9, 2), 0);
+  EXPECT_THAT(said_, Contains("starting all workers again, 1 of 9 times"));
+  EXPECT_THAT(said_, Contains("starting 3 of 4 workers again, 2 of 9 times"));
+  EXPECT_THAT(said_, Contains("starting 3 of 4 workers again, 3 of 9 times"));
+  EXPECT_THAT(said_, Contains("starting 2 of 4 workers again, 4 of 9 times"));
+}
+
+TEST_F(Supervising, LeavesOneOutWhereOnlyOneDiesBeforeItsFirstStep) {
+  const std::string dies = "if [ $RANK = 1 ]; then exit 3; fi; ";
+  EXPECT_EQ(run("if [ $WORLD_SIZE = 3 ]; then " + dies + kSteps + "exit 3; fi", 3, 9, 1), 0);
+  EXPECT_THAT(said_, ElementsAre("starting all workers again, 1 of 9 times",
+                                 "starting 2 of 3 workers again, 2 of 9 times"));
+}
+
+TEST_F(Supervising, KeepsAllWhereTheyHaveStepped) {
+  EXPECT_EQ(run(kSteps + "exit 3", 2, 3, 1), 3);
+  EXPECT_THAT(said_, Each(HasSubstr("starting all workers again")));
+}
+
+TEST_F(Supervising, KeepsAllWhereOneStepIsBetweenTwoDeaths) {
+  EXPECT_EQ(run("if [ $RESTARTS = 1 ]; then " + kSteps + "fi; exit 3", 2, 2, 1), 3);
+  EXPECT_THAT(said_, Each(HasSubstr("starting all workers again")));
+}
+
+TEST_F(Supervising, KeepsTheLeastNumberOfWorkers) {
+  EXPECT_EQ(run("exit 3", 2, 5, 2), 3);
+  EXPECT_THAT(said_, Each(HasSubstr("starting all workers again")));
+  said_.clear();
+  EXPECT_EQ(run("exit 3", 2, 5), 3);
+  EXPECT_THAT(said_, Each(HasSubstr("starting all workers again")));
 }
 
 // Whoever waits for a worker that never came.
