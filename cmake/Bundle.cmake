@@ -29,3 +29,5 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/torch_version.py" DESTINATION . COMPO
 decent_bundle(tree TRUE "$ORIGIN/../lib" "$ORIGIN")
 install(DIRECTORY configs models docs DESTINATION . COMPONENT tree EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE PATTERN mnist EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION . COMPONENT tree EXCLUDE_FROM_ALL)
+install(PROGRAMS tools/cluster DESTINATION tools COMPONENT tree EXCLUDE_FROM_ALL)
+install(FILES tools/cluster_on_machine.bash DESTINATION tools COMPONENT tree EXCLUDE_FROM_ALL)

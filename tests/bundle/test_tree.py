@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,25 @@ def test_nothing_of_this_machine(tree: Path) -> None:
         assert search_paths(file) in ([], expected), file
     assert search_paths(tree / "bin" / "decent-train") == ["$ORIGIN/../lib"]
     assert_no_path_of_this_machine([path for path in tree.rglob("*") if path.is_file() and path.suffix != ".md"])
+
+
+def test_cluster(tree: Path) -> None:
+    """It starts the program beside it."""
+    (tree.parent / "hosts").write_text("here\n")
+    command = [tree / "tools" / "cluster", tree.parent / "hosts", "--ssh", tree.parent / "ssh", "--", tree / "configs/digits.yaml"]
+    (tree.parent / "ssh").write_text("#!/bin/sh\ngrep -e program= > program\nexit 255\n")
+    (tree.parent / "ssh").chmod(0o755)
+    process = subprocess.Popen(command, cwd=tree.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while not (tree.parent / "program").exists() or not (tree.parent / "program").read_text():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    program = str(tree / "bin/decent-train").replace(" ", "\\ ")
+    assert f"program={program} " in (tree.parent / "program").read_text()
 
 
 def test_licences(tree: Path) -> None:
