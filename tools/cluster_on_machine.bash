@@ -133,7 +133,7 @@ worst() {
 
 # Runs this machine's workers. The result is that of all of them.
 train() {
-  local local_rank listener process processes=() codes=()
+  local local_rank listener process threads processes=() codes=()
   cd -- "$folder" || return 2
   export "${variables[@]}"
   find_processes
@@ -141,7 +141,8 @@ train() {
     echo "cluster: error: '$output' is in use on $(uname -n)" >&2
     return 2
   fi
-  [[ $workers -eq 1 || -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=$((($(nproc) + workers - 1) / workers))
+  threads=$(($(nproc) / workers))
+  [[ $workers -eq 1 || -v OMP_NUM_THREADS ]] || export OMP_NUM_THREADS=$((threads > 0 ? threads : 1))
   export WORLD_SIZE=$world LOCAL_WORLD_SIZE=$workers MASTER_ADDR=$address MASTER_PORT=$port
   for ((local_rank = 0; local_rank < workers; ++local_rank)); do
     DECENT_CLUSTER="$session $start $output" RANK=$((first_rank + local_rank)) LOCAL_RANK=$local_rank \
