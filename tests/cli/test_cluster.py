@@ -36,6 +36,12 @@ class Cluster(Machines):
         self.start(ROOT / "tools" / "cluster", "hosts", "--folder", "train", "--program", PROGRAM, "--", "recipe.yaml",
                    *SETTINGS, *flags)
 
+    def check_no_step_is_lost(self, step: int) -> None:
+        """The others have saved their last step, and all go on from there."""
+        saved = re.findall(r"The others have saved all steps in '.*/step-(\d+)'", self.said())
+        resumed = re.findall(r"resuming from '.*', after step (\d+) of", self.said())
+        assert len(saved) == 1 and int(saved[0]) == int(resumed[0]) >= step, self.said()
+
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(60) == 75, self.said()
@@ -67,6 +73,7 @@ def test_a_worker_is_killed(victim: int, cluster: Cluster) -> None:
     took = time.monotonic() - begin
     print(f"{took:.1f} s from the loss to the next line")
     assert took < 2 * NEXT_S, cluster.said()
+    cluster.check_no_step_is_lost(step)
     codes = ["3", "3", "3"]
     codes[victim] = "137"
     name = "ABC"[victim]
@@ -79,13 +86,14 @@ def test_a_worker_is_killed(victim: int, cluster: Cluster) -> None:
 def test_a_cable_is_pulled_and_put_back(cluster: Cluster) -> None:
     """The worker behind it is ended before all start again, whatever it has noticed."""
     cluster.begin()
-    step = cluster.wait_until_it_trains(0)
+    step = before = cluster.wait_until_it_trains(0)
     begin = time.monotonic()
     cluster.machines[2].host.set_link("down")
     cluster.wait_for_line("start 2: 2 of 3 machines, A, B; the store is at A:29501")
     step = cluster.wait_until_it_trains(0, after=step)
     print(f"{time.monotonic() - begin:.1f} s from the cut to the next line")
     assert time.monotonic() - begin < TIMEOUT_S + 2 * NEXT_S, cluster.said()
+    cluster.check_no_step_is_lost(before)
     lines = cluster.log()
     assert lines[0] == FIRST and "C: the connection is lost" in lines, cluster.said()
     assert "start 1 ended after N s (A 3, B 3, C lost): a worker was lost" in lines, cluster.said()
