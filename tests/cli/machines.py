@@ -86,7 +86,7 @@ class Machines:
         ssh.parent.mkdir(exist_ok=True)
         ssh.write_text(f"#!/bin/sh\nexec {sys.executable} {TINY_SSH} \"$@\"\n")
         ssh.chmod(0o755)
-        variables = environment(PATH=f"{ssh.parent}:{os.environ['PATH']}")
+        variables = environment(PATH=f"{ssh.parent}:{os.environ['PATH']}", TMPDIR=self.folder, XDG_RUNTIME_DIR=self.folder)
         with (self.folder / "out").open("w") as out:
             self.process = subprocess.Popen([*self.own.prefix, *command], cwd=self.folder, env=variables,
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,

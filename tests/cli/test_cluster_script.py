@@ -63,7 +63,8 @@ class Cluster:
                    "hosts", "--", "recipe.yaml", *flags]
         with (self.folder / out).open("w") as said:
             process = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said,
-                                       stderr=subprocess.STDOUT, env=environment(), start_new_session=True)
+                                       stderr=subprocess.STDOUT, start_new_session=True,
+                                       env=environment(TMPDIR=self.folder, XDG_RUNTIME_DIR=self.folder))
         self.processes.append(process)
         return process
 
