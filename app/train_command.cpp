@@ -4,6 +4,7 @@
 #include "decent/checkpoint/facts.h"
 #include "decent/comm/lost_workers.h"
 #include "decent/core/error.h"
+#include "decent/resume/history.h"
 #include "decent/resume/run_output.h"
 #include "decent/resume/topics.h"
 #include "decent/runfolder/run_folder.h"
@@ -59,6 +60,7 @@ constexpr auto kKeepsFirstStore =
 void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
   Log& log = *program.log;
   const RunBegins begins = begins_as(program.flags.resume);
+  const RunFolder folder(run.task.recipe.output);
   const RunOutput output =
       open_output(resume_context(program, team, run.task), found_by(start), begins);
   std::vector<std::string> lines;
@@ -97,6 +99,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   team.agree("run.json", [&] {
     if (team.speaks()) write_start(log, program.trainer->run(), std::move(said));
   });
+  share_run_file(team, output.leaders, folder);
 }
 
 // Whether nothing is left to do. The run may end at the very step at which it resumes.

@@ -118,6 +118,12 @@ def train(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: i
     return Run(folder / "run", ended)
 
 
+def on_each(folder: Path, recipe: dict, *flags: object, outputs: tuple[str, ...] = ("a", "b")) -> list[Ended]:
+    """One worker for each output folder, as on machines without a shared file system."""
+    config = write_recipe(folder, recipe)
+    return run_each([["--config", config, "--set", f"output={folder / name}", *flags] for name in outputs], cwd=folder)
+
+
 def assert_same_weights(a: Run, b: Run) -> None:
     assert a.folder != b.folder, "files are the same as themselves"
     assert list(a.weights) == list(b.weights)

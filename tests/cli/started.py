@@ -28,7 +28,9 @@ SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S
 class Started:
     """The workers of a run that goes on until something is done to it, with or without torchrun."""
 
-    def __init__(self, workers: int, folder: Path, torchrun: bool = False, *flags: str, config: Path = CONFIG) -> None:
+    def __init__(self, workers: int, folder: Path, torchrun: bool = False, *flags: str, config: Path = CONFIG,
+                 outputs: tuple[str, ...] = ()) -> None:
+        """`outputs`: of each worker, as on machines without a shared file system."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         command = ["--config", str(config), "--set", f"output={folder / 'run'}", *SLOW, *flags]
@@ -41,7 +43,8 @@ class Started:
             port = free_port()
             for rank in range(workers):
                 variables = launcher_variables(rank, workers, port) | {"MASTER_ADDR": MASTER_ADDR}
-                self._start([str(PROGRAM), *command], environment(**variables))
+                own = ["--set", f"output={folder / outputs[rank]}"] if outputs else []
+                self._start([str(PROGRAM), *command, *own], environment(**variables))
 
     def _start(self, command: list[str], variables: dict[str, str]) -> None:
         files = [(self.folder / f"{len(self.processes)}.{stream}").open("w+") for stream in ("out", "err")]

@@ -15,7 +15,7 @@ import pytest
 from folders import contents
 from program import ROOT, Ended, run_alone, run_each
 from runs import (DIGITS_CNN, NO_CHECKPOINTS, Run, assert_same_run, assert_same_weights, assert_says,
-                  attempt, error_message, merged, recipe, train, write_recipe)
+                  attempt, error_message, merged, on_each, recipe, train, write_recipe)
 from tensors import differing, read_safetensors, write_safetensors
 
 
@@ -195,12 +195,6 @@ def test_resume_into_another_past(tmp_path: Path) -> None:
     assert contents(again.folder / "checkpoints" / "set-aside" / "step-00000008.2") == own
     assert again.checkpoints == [4, 12]
     assert differing(first, again.weights) == []
-
-
-def on_each(folder: Path, recipe: dict, *flags: object, outputs: tuple[str, ...] = ("a", "b")) -> list[Ended]:
-    """One worker for each output folder, as on machines without a shared file system."""
-    config = write_recipe(folder, recipe)
-    return run_each([["--config", config, "--set", f"output={folder / name}", *flags] for name in outputs], cwd=folder)
 
 
 def test_killed_when_only_one_machine_had_given_the_name(tmp_path: Path) -> None:

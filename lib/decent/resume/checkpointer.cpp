@@ -15,6 +15,18 @@
 namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckpointFile, name, bytes, checksum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AddedLines, begin, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrittenPart, file, lines)
+
+namespace {
+
+std::uint64_t size_of(const std::filesystem::path& file) {
+  std::error_code absent;
+  const std::uint64_t size = std::filesystem::file_size(file, absent);
+  return absent ? 0 : size;
+}
+
+}  // namespace
 
 // Unreadable checkpoints are neither counted nor removed: somebody may still want to look at them.
 void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
@@ -29,7 +41,8 @@ void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& r
   }
 }
 
-Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {
+Checkpointer::Checkpointer(CheckpointerOptions options)
+    : options_(std::move(options)), given_(size_of(options_.metrics)) {
   const std::string& data = options_.data;
   if (data.empty()) return;
   options_.manifest.data =
@@ -135,9 +148,10 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   const auto written = options_.team.attempt(stage_name("written"),
                                              keeping_failure([&] { return write_own(progress); }));
   if (!all_done(outcomes_of(written))) return std::nullopt;
+  lines_ = written[Team::kSpeaker].value->lines;
   Manifest manifest = manifest_of(progress);
   for (const int rank : progress.workers.ranks) {
-    CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
+    CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value().file;
     if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));
     manifest.files.push_back(std::move(file));
   }
@@ -159,7 +173,7 @@ Manifest Checkpointer::manifest_of(const Progress& progress) const {
   return manifest;
 }
 
-CheckpointFile Checkpointer::write_own(const Progress& progress) {
+WrittenPart Checkpointer::write_own(const Progress& progress) {
   if (const auto name = image_.non_finite()) {
     throw Error(ExitCode::diverged,
                 "training diverged: parameter '" + *name + "' is not finite after step " +
@@ -168,16 +182,32 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
   options_.team.control().catch_up();
   const int replica = progress.workers.place_of(options_.team.rank());
   const std::filesystem::path folder = options_.folder.begin(progress.step);
-  const CheckpointFile file = write_replica(folder, replica, image_.bytes());
+  CheckpointFile file = write_replica(folder, replica, image_.bytes());
   if (leads() && !options_.data.empty()) write_file(folder / kDataName, options_.data);
+  return {.file = std::move(file), .lines = new_lines()};
+}
+
+// The lines of the metrics that other folders lack, which are durable here.
+AddedLines Checkpointer::new_lines() {
   options_.before_publishing();
-  return file;
+  if (!options_.team.speaks() || !has_several_folders(options_.leaders)) return {};
+  return lines_from(options_.metrics, given_);
+}
+
+void Checkpointer::keep_lines() const {
+  if (leader_of(options_.team.rank()) != leader_of(Team::kSpeaker) && !lines_.text.empty())
+    put_lines(options_.metrics, lines_);
 }
 
 bool Checkpointer::publish(const Manifest& manifest) {
-  return all_done(options_.team.attempt(stage_name("published"), keeping_failure([&] {
-                                          if (leads()) options_.folder.publish(manifest);
-                                        })));
+  const auto published = options_.team.attempt(stage_name("published"), keeping_failure([&] {
+                                                 if (!leads()) return;
+                                                 keep_lines();
+                                                 options_.folder.publish(manifest);
+                                               }));
+  if (!all_done(published)) return false;
+  given_ += lines_.text.size();
+  return true;
 }
 
 // ---- a farewell -----------------------------------------------------------------------------
@@ -231,11 +261,13 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
   Manifest own = manifest_of(progress);
   bool any = false;
   for (const int rank : progress.workers.ranks) {
-    const auto& file = written[static_cast<std::size_t>(rank)].value;
-    any = any || file.has_value();
-    own.files.push_back(file.value_or(CheckpointFile()));
+    const auto& part = written[static_cast<std::size_t>(rank)].value;
+    any = any || part.has_value();
+    own.files.push_back(part ? part->file : CheckpointFile());
   }
   if (!any) return false;
+  const auto& of_speaker = written[Team::kSpeaker].value;
+  lines_ = of_speaker ? of_speaker->lines : AddedLines();
   // Should one more worker be lost meanwhile, not all have received the same. The lowest one's list
   // counts for all.
   const auto manifests =
@@ -260,7 +292,10 @@ bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_
     lead_without(lost);
     const auto published = team.attempt_of_survivors("farewell/published", [&] {
       if (!leads() || !folder_is_ready) return false;
-      if (std::filesystem::exists(folder.writing_path_of(manifest.step))) folder.publish(manifest);
+      if (std::filesystem::exists(folder.writing_path_of(manifest.step))) {
+        keep_lines();
+        folder.publish(manifest);
+      }
       return std::filesystem::exists(folder.path_of(manifest.step));
     });
     is_saved = is_saved || std::ranges::any_of(published, [](const auto& each) {
@@ -275,13 +310,17 @@ bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_
 void Checkpointer::amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) {
   const Team& team = options_.team;
   const auto lines =
-      team.attempt(stage_name("lines"), keeping_failure([this] { options_.before_publishing(); }));
-  if (!all_done(lines)) return;
+      team.attempt(stage_name("lines"), keeping_failure([this] { return new_lines(); }));
+  if (!all_done(outcomes_of(lines))) return;
+  lines_ = lines[Team::kSpeaker].value.value();
   const auto amended = team.attempt(stage_name("evaluated"), keeping_failure([&] {
                                       if (!leads()) return;
+                                      keep_lines();
                                       options_.folder.note_evaluation(step, metrics, evaluations);
                                     }));
-  if (all_done(amended) && leads())
+  if (!all_done(amended)) return;
+  given_ += lines_.text.size();
+  if (leads())
     prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
 }
 

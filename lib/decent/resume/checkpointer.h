@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "decent/checkpoint/manifest.h"
 #include "decent/comm/team.h"
 #include "decent/config/recipe.h"
+#include "decent/resume/history.h"
 #include "decent/resume/replica_image.h"
 
 namespace decent {
@@ -43,6 +45,9 @@ struct CheckpointerOptions {
   bool higher_is_better = false;  // of the metric recipe.keep_best
   Manifest manifest = {};         // what all checkpoints of the run have in common
   std::string data = {};          // the data.json of each of them; empty: there is none
+  /// The run's metrics in this worker's folder. Where machines have folders of their own, all of
+  /// them have the lines up to a checkpoint before it appears (history.h).
+  std::filesystem::path metrics = {};
   /// Makes other files durable before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };
@@ -52,6 +57,12 @@ struct CheckpointerOptions {
 /// is durable everywhere. Throws WriteError.
 void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
                        bool higher_is_better);
+
+/// What one worker has made durable for a checkpoint.
+struct WrittenPart {
+  CheckpointFile file;
+  AddedLines lines;  // of the worker that speaks
+};
 
 /// Threads: used by the training thread; has at most one writing thread.
 class Checkpointer {
@@ -122,8 +133,10 @@ class Checkpointer {
   void lead_without(const std::set<int>& lost);
   bool publish_with_survivors(const Manifest& manifest, bool folder_is_ready);
   bool is_complete_without(const std::set<int>& lost, std::int64_t step) const;
-  CheckpointFile write_own(const Progress& progress);
+  WrittenPart write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
+  AddedLines new_lines();
+  void keep_lines() const;
   template <typename Stage>
   auto keeping_failure(Stage stage);
   std::string stage_name(const std::string& stage) const;
@@ -133,6 +146,8 @@ class Checkpointer {
   std::thread thread_;
   std::int64_t saves_ = 0;
   std::int64_t published_step_ = -1;  // of the last save that all workers have completed
+  std::uint64_t given_;  // bytes of the metrics that all folders have
+  AddedLines lines_;     // those that are to follow before the next checkpoint appears
   std::int64_t last_step_ = -1;
   std::mutex mutex_;  // guards the members below
   std::exception_ptr failure_;

@@ -10,6 +10,8 @@
 #include "decent/core/file.h"
 #include "decent/core/host.h"
 #include "decent/resume/checkpointer.h"
+#include "decent/resume/history.h"
+#include "decent/resume/starting_point.h"
 #include "decent/runfolder/metrics_file.h"
 #include "decent/runfolder/run_folder.h"
 
@@ -29,9 +31,9 @@ bool leaves_something_behind(const FoundCheckpoint* start, RunBegins begins,
   return begins == RunBegins::going_back && last_step_in(folder.metrics()) > step_of(start);
 }
 
-// Opens the files that only rank 0 writes.
-void open_run_files(const ResumeContext& context, const FoundCheckpoint* start, RunBegins begins,
-                    const RunFolder& folder) {
+// Removes what the history has of later steps.
+void cut_history(const ResumeContext& context, const FoundCheckpoint* start, RunBegins begins,
+                 const RunFolder& folder) {
   if (leaves_something_behind(start, begins, folder)) {
     context.log.info("the metrics so far, and models that were exported, are kept in '" +
                      folder.set_aside().string() + "'");
@@ -40,8 +42,12 @@ void open_run_files(const ResumeContext& context, const FoundCheckpoint* start, 
   cut_metrics(folder.metrics(), {.step = start ? step_of(start) : -1,
                                  .log_every = context.recipe.log.every_steps,
                                  .evaluation_pending = is_pending(start)});
-  write_file(folder.recipe(), print_recipe(context.recipe));
-  context.log.open_file(folder.log());
+}
+
+// Whether the folder has checkpoints of the run that goes on, and so its history up to one of them.
+bool may_have_history(const FoundCheckpoint* start, const RunFolder& folder) {
+  return start && !CheckpointFolder(folder.checkpoints()).steps().empty() &&
+         is_of_run(*start, folder);
 }
 
 // Whether the run resumes from a checkpoint in the output folder.
@@ -166,8 +172,12 @@ RunOutput open_output(const ResumeContext& context, const FoundCheckpoint* start
     prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
   team.agree("output", [&] {
-    if (context.team.speaks()) open_run_files(context, start, begins, folder);
+    if (leads) cut_history(context, start, begins, folder);
+    if (!team.speaks()) return;
+    write_file(folder.recipe(), print_recipe(context.recipe));
+    context.log.open_file(folder.log());
   });
+  share_history(team, output.leaders, folder, may_have_history(start, folder));
   const auto here = team.gather("has start", holds_start(checkpoints, start));
   output.holds_checkpoint = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
   return output;

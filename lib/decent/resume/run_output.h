@@ -37,7 +37,8 @@ struct RunOutput {
 
 /// Brings the output folder to the state right after the step of `start` (null: there is no
 /// checkpoint): later checkpoints are set aside, and later lines of the metrics are removed. If the
-/// run goes back, or begins in a folder that held a run, metrics and models are set aside, too.
+/// run goes back, or begins in a folder that held a run, metrics and models are set aside, too. All
+/// folders have the same history then (history.h).
 /// Collective. Throws SharedError.
 RunOutput open_output(const ResumeContext& context, const FoundCheckpoint* start, RunBegins begins);
 

@@ -53,13 +53,19 @@ std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
   return ids;
 }
 
-// Without ids, the folder tells, or the recipe, which contains the path of the output folder. The
-// folder of rank 0 may have lost checkpoints that other machines still have.
-bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
+// Whether the checkpoint is one of the output folder's, on this machine or on another one.
+bool lies_in(const FoundCheckpoint& found, const RunFolder& folder) {
   std::error_code failed;
   const auto above = std::filesystem::absolute(found.folder).parent_path();
   const auto own = std::filesystem::absolute(folder.checkpoints());
-  if (above == own || std::filesystem::equivalent(above, own, failed)) return true;
+  return above == own || std::filesystem::equivalent(above, own, failed);
+}
+
+// Without ids, the folder tells, or the recipe, which contains the path of the output folder. The
+// folder of rank 0 may have lost checkpoints that other machines still have.
+bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
+  if (lies_in(found, folder)) return true;
+  std::error_code failed;
   return std::filesystem::exists(folder.recipe(), failed) &&
          read_text(folder.recipe()) == found.manifest.recipe;
 }
@@ -82,7 +88,8 @@ bool is_of_run(const FoundCheckpoint& found, const RunFolder& folder) {
 
 std::string resumed_run_id(const FoundCheckpoint& found, const RunFolder& folder,
                            const std::string& recipe, const std::string& fresh) {
-  if (!folder.holds_run() || began_alike(folder, recipe)) return fresh;
+  // A machine that has nothing of the run may speak for it.
+  if (!lies_in(found, folder) && (!folder.holds_run() || began_alike(folder, recipe))) return fresh;
   if (!is_of_run(found, folder)) {
     throw UserError("checkpoint '" + found.folder.string() +
                     "' is of another run than the one in output folder '" + folder.path().string() +

@@ -127,15 +127,18 @@ void MetricsFile::sync() {
   throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 
+void MetricsFile::write_line(const std::string& line) { append(line + '\n'); }
+
 // Lines written to a deleted file would be lost when it is closed.
-void MetricsFile::write_line(const std::string& line) {
+void MetricsFile::append(std::string_view lines) {
   if (!stands_at(::fileno(file_.get()), path_)) {
     throw WriteError("'" + path_.string() +
                      "' is gone, or another file than the one that this run began to write: was "
                      "the output folder moved or deleted?");
   }
   const bool written =
-      std::fprintf(file_.get(), "%s\n", line.c_str()) >= 0 && std::fflush(file_.get()) == 0;
+      std::fwrite(lines.data(), 1, lines.size(), file_.get()) == lines.size() &&
+      std::fflush(file_.get()) == 0;
   if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 

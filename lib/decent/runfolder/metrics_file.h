@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decent {
@@ -77,6 +78,8 @@ class MetricsFile {
   void write(const EvalMetrics& metrics);
   void write(const ResumeMetrics& metrics);
   void write(const EndMetrics& metrics);
+  /// Whole lines that are printed already.
+  void append(std::string_view lines);
 
   /// Makes all lines durable (fsync). Any thread.
   void sync();

@@ -33,6 +33,7 @@ CheckpointerOptions checkpointer_options(const Session& session) {
                        .recipe = print_recipe(recipe),
                        .facts = facts_of(session.run)},
           .data = print_if_whole(session.run.task.learned),
+          .metrics = session.folder.metrics(),
           .before_publishing = [reporter = session.reporter.get()] {
             if (reporter != nullptr) reporter->sync();
           }};
