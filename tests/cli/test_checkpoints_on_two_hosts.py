@@ -64,7 +64,7 @@ def test_stop_resume_export(two_hosts, tmp_path: Path) -> None:
     a, b = Run(folder / "a", []), Run(folder / "b", [])
     assert files_of(a.checkpoint(step)) == {"data.json", "manifest.json", "rank-0000.safetensors", "rank-0001.safetensors"}
     assert files_of(b.checkpoint(step)) == {"data.json", "manifest.json", "rank-0002.safetensors", "rank-0003.safetensors"}
-    assert files_of(b.folder) == {"checkpoints", "data.json"}
+    assert files_of(b.folder) == {"checkpoints", "data.json", "metrics.jsonl", "run.json"}
 
     check_well(run_on(two_hosts, folder, SETTINGS, "--resume", "auto"))
     assert a.metrics_without_times == undisturbed.metrics_without_times

@@ -69,7 +69,7 @@ def test_a_worker_is_killed(victim: int, cluster: Cluster) -> None:
     begin = time.monotonic()
     os.kill(cluster.machines[victim].worker(), signal.SIGKILL)
     cluster.wait_for_line("start 2: 3 of 3 machines, A, B, C; the store is at A:29501")
-    cluster.wait_until_it_trains(0, after=step)
+    cluster.wait_until_it_trains(0, after=cluster.machines[0].steps()[-1])
     took = time.monotonic() - begin
     print(f"{took:.1f} s from the loss to the next line")
     assert took < 2 * NEXT_S, cluster.said()

@@ -95,7 +95,7 @@ def test_behind_the_firewall(machines: Deployed) -> None:
     assert last(outputs[0], "eval")["accuracy"] > 0.96
     assert (outputs[0] / "model.pt").exists()
     for output in outputs[1:]:
-        assert {path.name for path in output.iterdir()} == {"checkpoints", "data.json"}
+        assert {path.name for path in output.iterdir()} == {"checkpoints", "data.json", "metrics.jsonl", "run.json"}
 
 
 def test_closed_port(machines: Deployed) -> None:

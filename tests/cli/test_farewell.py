@@ -18,7 +18,7 @@ from program import run_workers
 from runs import Run, merged, recipe, write_recipe
 from started import GRACE_S, Started
 
-ROUNDS = int(os.environ.get("DECENT_FAREWELL_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("DECENT_FAREWELL_ROUNDS", "12"))
 TIMEOUT_S = 5
 FAREWELL_S = 20
 

@@ -150,8 +150,8 @@ def test_manifest_can_be_checked_by_others(short: Run) -> None:
 def test_later_version(copy: Run, undisturbed: Run) -> None:
     """No damage: another program can read it."""
     manifest = copy.checkpoint(12) / MANIFEST
-    manifest.write_bytes(with_fields(manifest.read_bytes(), version=3))
-    assert_refused(copy, manifest.parent, manifest, "version 3", "versions 1 and 2", code=2)
+    manifest.write_bytes(with_fields(manifest.read_bytes(), version=4))
+    assert_refused(copy, manifest.parent, manifest, "version 4", "versions 1 to 3", code=2)
     resumed = resume(copy, "auto")
     assert_says(" ".join(passed_over(resumed.ended)), manifest, "version 3")
     assert_same_run(resumed, undisturbed)

@@ -72,8 +72,14 @@ class Agents:
 
     def new_worker(self, rank: int, old: set[int]) -> Worker:
         """One that is not among the old processes."""
-        self.wait_for(lambda: rank in workers_of(self.config) and workers_of(self.config)[rank].pid not in old)
-        return workers_of(self.config)[rank]
+        found: dict[int, Worker] = {}
+
+        def is_there() -> bool:
+            found.update(workers_of(self.config))
+            return rank in found and found[rank].pid not in old
+
+        self.wait_for(is_there)
+        return found[rank]
 
     def codes(self) -> list[int]:
         deadline = time.monotonic() + 100
@@ -144,7 +150,7 @@ def test_agents_that_restart_their_workers_differently_often(tmp_path: Path) -> 
             os.kill(worker.pid, signal.SIGKILL)
         torchrun.wait_for((tmp_path / "run" / "metrics.jsonl").exists)
         workers = workers_of(config)
-        if len(workers) == 2:  # else they are done
+        if workers.keys() == {0, 1}:  # else they are done
             assert [workers[rank].variables["TORCHELASTIC_RESTART_COUNT"] for rank in range(2)] == ["0", "2"]
         assert torchrun.codes() == [0, 0], torchrun.said()
     assert Run(tmp_path / "run", []).lines("end")[0]["step"] == 200

@@ -142,6 +142,10 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   sync_folder(path_ / "..");  // holds this folder's name, which may be new
 }
 
+void CheckpointFolder::replace_manifest(const Manifest& manifest) const {
+  write_file(path_of(manifest.step) / kManifestName, print_manifest(manifest));
+}
+
 void CheckpointFolder::note_evaluation(std::int64_t step, const Numbers& metrics,
                                        const Numbers& evaluations) const {
   const std::filesystem::path file = path_of(step) / kManifestName;

@@ -51,6 +51,9 @@ class CheckpointFolder {
   /// name. Replaces an existing checkpoint of the same step. Throws WriteError.
   void publish(const Manifest& manifest) const;
 
+  /// Replaces the manifest of a published checkpoint, whole or not at all. Throws WriteError.
+  void replace_manifest(const Manifest& manifest) const;
+
   /// Adds the evaluation of that step to a published checkpoint that was saved before it: the
   /// manifest is replaced atomically. Throws WriteError, CheckpointDamaged.
   void note_evaluation(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) const;

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -92,7 +93,8 @@ class GlooPending : public PendingWork {
         ranks_(std::move(ranks)) {}
 
   void wait() override {
-    unless_lost(lost_.get(), ranks_, [this] {
+    const bool has_come = lost_ && lost_->any() && has_succeeded();
+    unless_lost(has_come ? nullptr : lost_.get(), ranks_, [this] {
       try {
         wait_for_works();
       } catch (const std::exception& error) {
@@ -102,16 +104,18 @@ class GlooPending : public PendingWork {
     works_.clear();
   }
 
-  bool done() override {
-    for (const Work& work : works_) {
-      if (!work->isCompleted()) return false;
-    }
-    return true;
-  }
+  bool done() override { return std::ranges::all_of(works_, &GlooPending::is_done); }
 
  private:
+  static bool is_done(const Work& work) { return work->isCompleted(); }
+
+  bool has_succeeded() {
+    return done() && std::ranges::none_of(
+                         works_, [](const Work& each) { return each->exception() != nullptr; });
+  }
+
   void wait_for_works() {
-    if (!lost_) {
+    if (!lost_ || has_succeeded()) {
       for (const Work& work : works_) work->wait();
       return;
     }

@@ -80,6 +80,8 @@ auto unless_lost(const LostWorkers* lost, const LostWorkers::Ranks& ranks, const
     throw GivenUp("a worker that takes part in an operation is lost");
   try {
     return work();
+  } catch (const GivenUp&) {
+    throw;
   } catch (const PeerLost& error) {
     if (lost == nullptr || !lost->confirms(ranks)) throw;
     throw GivenUp(error.what());

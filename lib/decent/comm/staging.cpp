@@ -64,8 +64,10 @@ std::shared_ptr<HostBuffer> HostBuffers::take(std::int64_t bytes) {
     buffer = std::make_unique<HostBuffer>(
         HostBuffer{.memory = device_->allocate_host(bytes), .last_use = nullptr});
   }
-  return {buffer.release(),
-          [free = free_](HostBuffer* used) { free->put_back(std::unique_ptr<HostBuffer>(used)); }};
+  return {buffer.release(), [free = free_](HostBuffer* used) {
+            std::unique_ptr<HostBuffer> owned(used);
+            if (owned->memory.defined()) free->put_back(std::move(owned));
+          }};
 }
 
 // Shared by all groups that were made from one: they have one order of operations.
@@ -122,6 +124,8 @@ void finish(StagedOperation& operation, PendingWork& work) {
     operation.buffers.clear();  // freed before anyone learns of the end
     operation.result.set_value(std::move(event));
   } catch (...) {
+    // An operation that was given up may still use its memory.
+    for (const auto& buffer : operation.buffers) buffer->memory.reset();
     operation.result.set_exception(std::current_exception());
   }
 }

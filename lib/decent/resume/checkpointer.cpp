@@ -230,8 +230,11 @@ bool Checkpointer::is_complete_without(const std::set<int>& lost, std::int64_t s
          std::ranges::none_of(lost, [&](int rank) { return lost.contains(leader_of(rank)); });
 }
 
-// A thread that writes an earlier step gives up by itself, because it waits for the lost worker,
-// too. Its errors do not count any more.
+// Workers may be found to be silent one after another, so that the answer changes.
+bool Checkpointer::saves() const { return options_.team.control().farewell().saves(); }
+
+// A thread that writes an earlier step gives up by itself (Control::gather). Its errors do not
+// count any more.
 bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensors& state,
                                      const std::function<void()>& take_folder) {
   if (thread_.joinable()) thread_.join();
@@ -243,6 +246,7 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
       "farewell/complete", [&] { return is_complete_without(lost, progress.step); });
   if (std::ranges::any_of(complete, [](const auto& each) { return each.value.value_or(false); }))
     return true;
+  if (!saves()) return false;
   options_.copies_alike = false;
   last_step_ = progress.step;
   const auto ready = team.attempt_of_survivors("farewell/ready", [&] {
@@ -284,25 +288,41 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
 // If the leader of a folder is lost meanwhile, the next one publishes there.
 bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_is_ready) {
   const Team& team = options_.team;
-  const CheckpointFolder& folder = options_.folder;
   bool is_saved = false;
   std::set<int> lost;
   do {
     lost = team.control().farewell().lost();
     lead_without(lost);
     const auto published = team.attempt_of_survivors("farewell/published", [&] {
-      if (!leads() || !folder_is_ready) return false;
-      if (std::filesystem::exists(folder.writing_path_of(manifest.step))) {
-        keep_lines();
-        folder.publish(manifest);
-      }
-      return std::filesystem::exists(folder.path_of(manifest.step));
+      return leads() && folder_is_ready && saves() && publish_as_survivor(manifest, lost);
     });
     is_saved = is_saved || std::ranges::any_of(published, [](const auto& each) {
                  return each.value.value_or(false);
                });
   } while (team.control().farewell().lost() != lost);
   return is_saved;
+}
+
+// The files in folders of which all workers are lost are no part of the checkpoint. Returns whether
+// it is there now.
+bool Checkpointer::publish_as_survivor(Manifest manifest, const std::set<int>& lost) {
+  const CheckpointFolder& folder = options_.folder;
+  for (int rank = 0; rank < static_cast<int>(manifest.files.size()); ++rank) {
+    if (lost.contains(leader_of(rank)))
+      manifest.files[static_cast<std::size_t>(rank)] = CheckpointFile();
+  }
+  const std::filesystem::path writing = folder.writing_path_of(manifest.step);
+  if (std::filesystem::exists(writing)) {
+    // The leader that was to write it may have failed or be lost.
+    if (!options_.data.empty()) write_file(writing / kDataName, options_.data);
+    keep_lines();
+    folder.publish(manifest);
+  } else if (std::filesystem::exists(folder.path_of(manifest.step))) {
+    folder.replace_manifest(manifest);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 // The evaluation's lines in the metrics are durable before any manifest says that there was an
@@ -320,8 +340,7 @@ void Checkpointer::amend(std::int64_t step, const Numbers& metrics, const Number
                                     }));
   if (!all_done(amended)) return;
   given_ += lines_.text.size();
-  if (leads())
-    prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
+  if (leads()) prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
 }
 
 }  // namespace decent

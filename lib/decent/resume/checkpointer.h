@@ -100,9 +100,10 @@ class Checkpointer {
   /// Saves `state` with the other workers that are left in a farewell (Control::begin_farewells); a
   /// save under way is given up. Every file is whole. In a folder whose leader is lost, the lowest
   /// worker that is left leads, and calls `take_folder` before anything is written. Workers that
-  /// cannot write are left out. If that step was saved already, with the files of the lost workers
-  /// where others can read them, nothing is written. Returns whether there is a checkpoint now.
-  /// Collective among the workers that are left.
+  /// cannot write are left out. Should these turn out to be the smaller part of a run that was cut
+  /// in two, they publish nothing. If that step was saved already, with the files of the lost
+  /// workers where others can read them, nothing is written. Returns whether there is a checkpoint
+  /// now. Collective among the workers that are left.
   bool save_of_survivors(const Progress& progress, const NamedTensors& state,
                          const std::function<void()>& take_folder);
 
@@ -131,7 +132,9 @@ class Checkpointer {
   std::optional<Manifest> write_replicas(const Progress& progress);
   Manifest manifest_of(const Progress& progress) const;
   void lead_without(const std::set<int>& lost);
+  bool saves() const;
   bool publish_with_survivors(const Manifest& manifest, bool folder_is_ready);
+  bool publish_as_survivor(Manifest manifest, const std::set<int>& lost);
   bool is_complete_without(const std::set<int>& lost, std::int64_t step) const;
   WrittenPart write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
@@ -146,8 +149,8 @@ class Checkpointer {
   std::thread thread_;
   std::int64_t saves_ = 0;
   std::int64_t published_step_ = -1;  // of the last save that all workers have completed
-  std::uint64_t given_;  // bytes of the metrics that all folders have
-  AddedLines lines_;     // those that are to follow before the next checkpoint appears
+  std::uint64_t given_;               // bytes of the metrics that all folders have
+  AddedLines lines_;                  // those that are to follow before the next checkpoint appears
   std::int64_t last_step_ = -1;
   std::mutex mutex_;  // guards the members below
   std::exception_ptr failure_;

@@ -101,9 +101,8 @@ void share_history(const Team& team, const std::vector<int>& leaders, const RunF
   };
   if (std::ranges::none_of(leaders, differs)) return;
   const bool gives = team.rank() == static_cast<int>(source);
-  const HistoryTexts texts = team.agree("history/texts", [&] {
-    return gives ? texts_in(folder) : HistoryTexts{};
-  })[source];
+  const HistoryTexts texts = team.agree(
+      "history/texts", [&] { return gives ? texts_in(folder) : HistoryTexts{}; })[source];
   team.agree("history/kept", [&] {
     if (!leads(team, leaders) || !differs(team.rank())) return;
     write_file(folder.metrics(), texts.metrics);

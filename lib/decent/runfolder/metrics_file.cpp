@@ -136,9 +136,8 @@ void MetricsFile::append(std::string_view lines) {
                      "' is gone, or another file than the one that this run began to write: was "
                      "the output folder moved or deleted?");
   }
-  const bool written =
-      std::fwrite(lines.data(), 1, lines.size(), file_.get()) == lines.size() &&
-      std::fflush(file_.get()) == 0;
+  const bool written = std::fwrite(lines.data(), 1, lines.size(), file_.get()) == lines.size() &&
+                       std::fflush(file_.get()) == 0;
   if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 

@@ -116,7 +116,10 @@ TrainingEnd Trainer::train() {
   bool goes_on = unless_given_up([this] { return evaluate_first(); });
   for (;;) {
     while (!goes_on || !session_.is_done()) {
-      if (!control().in_farewell()) checkpointer_.check();
+      unless_given_up([this] {
+        if (!control().in_farewell()) checkpointer_.check();
+        return true;
+      });
       if (!control().begin_step(step() + 1)) {
         settle();
         return control().in_farewell() ? TrainingEnd::lost : TrainingEnd::stopped;
@@ -166,6 +169,7 @@ void Trainer::end_training() {
   TrainedParameters& parallel = *session_.parallel;
   // The weights are averaged for good now, and no farewell could save the last step any more.
   checkpointer_.wait();
+  session_.team.agree("trained", [] {});  // nobody is still in the last step
   if (!control().end_farewells()) throw GivenUp("a worker is lost");
   control().report(Operation::averaging);
   parallel.global_avg(/*will_revert=*/false);  // waits for all exchanges
@@ -275,7 +279,7 @@ Checkpointer::Progress Trainer::progress() {
 std::optional<std::filesystem::path> Trainer::save_of_survivors() {
   control().arrive();
   control().report(Operation::saving);
-  if (!control().farewell().saves() || step() == session_.run.plan.first_step) return std::nullopt;
+  if (!control().saves_in_farewell() || step() == session_.run.plan.first_step) return std::nullopt;
   step_.settle();
   lines_.keep();
   Checkpointer::Progress last = progress();
@@ -316,16 +320,15 @@ void Trainer::finish() {
 }
 
 // Whether the worker that writes the run's files is lost, and this one is the lowest that is left
-// in its folder.
+// in its own folder.
 bool Trainer::speaks_for_lost() const {
   const Farewell farewell = control().farewell();
   if (!farewell.is_lost(Team::kSpeaker)) return false;
   const std::vector<int>& leaders = session_.options.leaders;
-  for (int rank = 0; rank < static_cast<int>(leaders.size()); ++rank) {
-    const bool shares = leaders[static_cast<std::size_t>(rank)] == leaders.front();
-    if (shares && !farewell.is_lost(rank)) return rank == session_.team.rank();
-  }
-  return false;
+  const auto leader_of = [&](int rank) { return leaders[static_cast<std::size_t>(rank)]; };
+  int lowest = 0;
+  while (leader_of(lowest) != leader_of(session_.team.rank()) || farewell.is_lost(lowest)) ++lowest;
+  return lowest == session_.team.rank();
 }
 
 void Trainer::note_end(const std::string& status, const std::string& error) {

@@ -102,6 +102,21 @@ TEST(ControlFarewell, AWorkerThatDoesNotArriveInTimeIsLostToo) {
   workers[0].control->leave();
 }
 
+// It has done its steps and hangs while it saves.
+TEST(ControlFarewell, AWorkerThatKeepsTheOthersWaitingIsLostToo) {
+  auto workers = make_training(3, 400ms);
+  workers[1].control.reset();
+  for (const std::size_t i : {0U, 2U}) {
+    wait_for_farewell(*workers[i].control);
+    workers[i].control->arrive();
+  }
+  const auto left = workers[0].control->gather_of_survivors("left", "0");
+  EXPECT_FALSE(left.at(2).has_value());
+  ASSERT_TRUE(workers[2].verdict.wait());
+  EXPECT_EQ(workers[2].verdict.failure().rank, 2);
+  workers[0].control->leave();
+}
+
 // Its training thread has failed, so its process ends.
 TEST(ControlFarewell, AWorkerThatFailsInAFarewellIsLostToo) {
   auto workers = make_training(3, 20s);

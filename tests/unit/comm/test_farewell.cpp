@@ -49,6 +49,16 @@ TEST_F(FarewellTest, TheLastStepIsTheHighestThatAnyoneWhoIsLeftHasBegun) {
   }
 }
 
+// The connection between workers 0 and 1 was cut. The others tell both, and both end.
+TEST_F(FarewellTest, SilentWorkersThatHaveEndedAreNoOtherPart) {
+  for (const int lost : {0, 1}) learns(2, lost, 5, {3}, LossKind::silent);
+  EXPECT_FALSE(of(2).saves());
+  of(2).is_gone(0);
+  EXPECT_TRUE(of(2).saves());
+  of(2).is_gone(1);
+  EXPECT_TRUE(of(2).saves());
+}
+
 // Worker 1 has begun step 9 and is lost before worker 3 hears of that; worker 0 has, and begins it.
 TEST_F(FarewellTest, AFurtherLossTakesBackNoStepThatWasBegun) {
   learns(0, 2, 7, {1, 3});

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "control_workers.h"
+#include "decent/comm/control/gather_box.h"
+#include "decent/comm/lost_workers.h"
 
 namespace decent {
 namespace {
@@ -53,6 +55,16 @@ TEST(Gather, KeepsTopicsOfTwoThreadsApart) {
     }
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Worker 1 has given its bytes and is lost. Worker 2 may have left this gather out.
+TEST(Gather, IsGivenUpUnlessAllHaveGivenBeforeALoss) {
+  GatherBox box(3);
+  for (const std::size_t rank : {0U, 1U}) box.give(rank, "all", std::to_string(rank));
+  box.lose(1);
+  EXPECT_THROW(box.take("all"), GivenUp);
+  box.give(2, "all", "2");
+  EXPECT_EQ(box.take("all"), (Texts{"0", "1", "2"}));
 }
 
 // A worker may leave as soon as it has what it wants: its own part is sent first, however long.

@@ -6,8 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <latch>
+#include <thread>
+
 #include "../support/idle_communicator.h"
 #include "../support/workers.h"
+#include "decent/comm/lost_workers.h"
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/exchange/methods.h"
@@ -71,6 +76,37 @@ void expect_near(const at::Tensor& actual, const at::Tensor& expected) {
 class EachMethod : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Methods, EachMethod, ::testing::Values("fp32", "bf16"),
                          [](const auto& method) { return method.param; });
+
+// Worker 1 is lost. Worker 0 knows it when it sends; worker 2 still waits for the messages of both.
+TEST(Exchange, WorkersBehindALostOneGetTheirMessage) {
+  for (const std::string method : {"bf16", "modulo2"}) {
+    std::latch done(2);
+    const auto exchanges = [&](const testing::Worker& world) {
+      const auto lost = std::make_shared<LostWorkers>();
+      world->go_on_without(lost);
+      const at::Tensor x = weights_of(world->rank());
+      const auto exchange = exchange_method(method).make({.communicator = world,
+                                                          .phases = {{{{0, 1, 2}, 0.3}}},
+                                                          .buckets = {x},
+                                                          .schedule = constant_lr(0.01)});
+      if (world->rank() == 1) {
+        done.wait();
+        return testing::Nothing();
+      }
+      if (world->rank() == 0) lost->add(1);
+      exchange->start(0, 1);
+      std::thread news([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        lost->add(1);
+      });
+      EXPECT_TRUE(at::equal(after_mixing(x, exchange->wait(0)), x)) << method;
+      news.join();
+      done.count_down();
+      return testing::Nothing();
+    };
+    EXPECT_THROW(testing::run_workers(3, exchanges), PeerLost);  // when they all meet at the end
+  }
+}
 
 TEST_P(EachMethod, MixesByThePhaseOfItsStep) {
   testing::run_workers(kFive, [](const testing::Worker& world) {

@@ -17,6 +17,12 @@ constexpr auto kSettleTime = 100ms;
 constexpr auto kNewsOfLoss = 2s;
 // A thread that has not run for so many heartbeats was stopped.
 constexpr int kBeatsMissed = 3;
+// How long workers that have finished their steps may keep others waiting after farewell_s: a
+// quarter of that, but no longer than launchers wait.
+constexpr int kSavesLate = 4;
+constexpr auto kMostSavesLate = 5s;
+// How long a worker that would not save waits for news of others that have ended.
+constexpr auto kNewsOfEnds = 1s;
 // How long it may take until the kernel has the goodbyes and all frames before them.
 constexpr auto kGoodbyes = 10s;
 
@@ -33,6 +39,7 @@ Control::Control(ControlOptions options)
                   [this](std::size_t rank, int error) {
                     const auto loss = liveness_.ended(rank, error, Clock::now());
                     if (loss) decide_on(*loss);
+                    if (kind_of_end(error) == LossKind::gone) note_gone(rank);
                   }}),
       liveness_(rank_, options.hosts, progress_, options.timeout,
                 std::move(options.timeout_setting), Clock::now()),
@@ -135,10 +142,24 @@ void Control::arrive() {
   links_.wake();
 }
 
+bool Control::saves_in_farewell() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return farewell_.settled() || failure_; });
+  changed_.wait_for(lock, kNewsOfEnds, [&] { return farewell_.saves() || failure_; });
+  return farewell_.saves() && !failure_;
+}
+
 std::vector<std::optional<std::string>> Control::gather_of_survivors(const std::string& topic,
                                                                      std::string own) {
+  const auto waits_for = [this](const std::optional<std::string>& awaited) {
+    const std::lock_guard lock(mutex_);
+    gathers_ = awaited;
+  };
   give(topic, std::move(own));
-  return box_.take_of_survivors(topic);
+  waits_for(topic);
+  auto all = box_.take_of_survivors(topic);
+  waits_for(std::nullopt);
+  return all;
 }
 
 Stop Control::stop() const {
@@ -234,7 +255,10 @@ void Control::listen(std::chrono::milliseconds most) {
 
 // What a lost worker still says does not count: the others have told it that it is lost.
 void Control::take_frame(std::size_t rank, std::string_view frame) {
-  if (is_lost(static_cast<int>(rank))) return;
+  if (is_lost(static_cast<int>(rank))) {
+    if (frames::read_failure(frame)) note_gone(rank);
+    return;
+  }
   if (const auto position = frames::read_beat(frame)) {
     liveness_.is_at(rank, *position);
   } else if (const auto stop = frames::read_stop(frame)) {
@@ -272,7 +296,7 @@ void Control::beat_if_due() {
 void Control::check_liveness() {
   const auto found = liveness_.check(Clock::now());
   for (const Loss& loss : found.silent) decide_on(loss);
-  if (found.hanging) decide_on(*found.hanging);
+  if (found.hanging && !in_farewell()) decide_on(*found.hanging);  // that has its own limits
 }
 
 // This and the next are the only places that decide what happens to a run that has lost a worker.
@@ -314,42 +338,53 @@ bool Control::may_say_farewell() const {
 }
 
 void Control::say_farewell_to(const frames::News& news) {
-  if (!may_say_farewell() || news.rank == rank_) {
+  if (is_lost(news.rank)) return;
+  const auto claim = lose(news);
+  if (!claim) {
     return set_failure(
         {.code = ExitCode::peer_lost, .rank = news.rank, .lost = true, .message = news.reason});
   }
-  if (is_lost(news.rank)) return;
   links_.send_to_all(frames::news(news));  // to the lost one, too: it must not go on
+  links_.send_to_all(frames::claim(*claim));
   liveness_.lost(static_cast<std::size_t>(news.rank));
-  claim_again(news);
   box_.lose(static_cast<std::size_t>(news.rank));
   lost_workers_->add(news.rank);
 }
 
-void Control::claim_again(const frames::News& news) {
+// Returns what this worker claims from now on; nothing if the loss fails the run instead.
+std::optional<Farewell::Claim> Control::lose(const frames::News& news) {
   const std::lock_guard lock(mutex_);
+  if (!farewell_limit_ || news.rank == rank_) return std::nullopt;
   if (!farewell_.begun()) {
-    farewell_ends_ =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(farewell_limit_.value());
+    farewell_ends_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*farewell_limit_);
     lost_at_ = std::chrono::system_clock::now();
     if (news.kind == LossKind::silent)
       lost_at_ -= liveness_.unheard(static_cast<std::size_t>(news.rank), Clock::now());
   }
-  const auto claim = farewell_.lose(news.rank, news.kind, news.reason, progress_.position().step);
-  links_.send_to_all(frames::claim(claim.value()));
   changed_.notify_all();
+  return farewell_.lose(news.rank, news.kind, news.reason, progress_.position().step);
+}
+
+void Control::note_gone(std::size_t rank) {
+  const std::lock_guard lock(mutex_);
+  farewell_.is_gone(static_cast<int>(rank));
+  changed_.notify_all();
+}
+
+// Those for whom the others have waited long enough.
+std::vector<int> Control::late() {
+  const std::lock_guard lock(mutex_);
+  if (Clock::now() >= saving_ends_) return gathers_ ? box_.missing(*gathers_) : std::vector<int>();
+  if (Clock::now() < farewell_ends_) return {};
+  const auto more = std::chrono::duration_cast<Clock::duration>(*farewell_limit_ / kSavesLate);
+  saving_ends_ = farewell_ends_ + std::min<Clock::duration>(more, kMostSavesLate);
+  farewell_ends_ = Clock::time_point::max();
+  return farewell_.late();
 }
 
 // Called all the time; does something once a farewell takes too long.
 void Control::leave_late_behind() {
-  std::vector<int> late;
-  {
-    const std::lock_guard lock(mutex_);
-    if (Clock::now() < farewell_ends_) return;
-    farewell_ends_ = Clock::time_point::max();
-    late = farewell_.late();
-  }
-  for (const int rank : late) {
+  for (const int rank : late()) {
     const bool quiet = rank != rank_ && liveness_.is_quiet(static_cast<std::size_t>(rank));
     say_farewell_to({.rank = rank,
                      .kind = quiet ? LossKind::silent : LossKind::gone,
@@ -361,7 +396,7 @@ void Control::leave_late_behind() {
 void Control::pass_on_stop_requests() {
   while (const auto request = stop_requests_.take(Clock::now())) {
     if (request->at_once) {
-      set_failure({.code = ExitCode::stopped,
+      set_failure({.code = in_farewell() ? ExitCode::peer_lost : ExitCode::stopped,
                    .rank = rank_,
                    .lost = false,
                    .message = stop_requests_.message_of(*request)});

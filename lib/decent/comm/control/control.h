@@ -116,15 +116,20 @@ class Control {
   void catch_up();
   /// This worker has done its last step of a farewell.
   void arrive();
-  /// gather() among the workers that are left: the bytes of lost workers are missing.
+  /// Whether these workers save in a farewell (Farewell::saves). Returns once they agree on who is
+  /// lost; if they would not save, a moment later, because silent workers may turn out to have
+  /// ended.
+  bool saves_in_farewell();
+  /// gather() among the workers that are left: the bytes of lost workers are missing. Workers that
+  /// keep others waiting here for some seconds after `most` are lost, too.
   std::vector<std::optional<std::string>> gather_of_survivors(const std::string& topic,
                                                               std::string own);
 
   /// All-gather: every worker gives bytes and gets the bytes of all, by rank. Calls are matched by
   /// `topic` and, within a topic, by their order; each topic belongs to one thread. Collective;
   /// waits for the others as long as they live. Throws PeerLost if a worker ended without giving
-  /// its bytes, GivenUp if it was lost in a farewell, and the run's failure if on_failure does not
-  /// end the process.
+  /// its bytes, GivenUp if a worker is lost in a farewell and the bytes are not all there, and the
+  /// run's failure if on_failure does not end the process.
   std::vector<std::string> gather(const std::string& topic, std::string own);
 
   /// Returns when worker `rank` has left, or after `most`.
@@ -169,7 +174,9 @@ class Control {
   void decide_on(const Loss& loss);
   void decide_on(const Liveness::Hanging& hanging);
   void say_farewell_to(const frames::News& news);
-  void claim_again(const frames::News& news);
+  std::optional<Farewell::Claim> lose(const frames::News& news);
+  void note_gone(std::size_t rank);
+  std::vector<int> late();
   void leave_late_behind();
   void pass_on_stop_requests();
   void send_given();
@@ -203,6 +210,8 @@ class Control {
   Farewell farewell_;
   std::optional<std::chrono::duration<double>> farewell_limit_;  // nothing: a loss fails the run
   Clock::time_point farewell_ends_ = Clock::time_point::max();
+  Clock::time_point saving_ends_ = Clock::time_point::max();
+  std::optional<std::string> gathers_;  // the topic for which this worker waits in a farewell
   std::chrono::system_clock::time_point lost_at_;
   Clock::time_point last_pass_ = Clock::now();  // of the control thread
   std::int64_t passes_ = 0;

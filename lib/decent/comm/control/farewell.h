@@ -43,6 +43,9 @@ class Farewell {
   /// Returns what this worker claims from now on, for all others; nothing if that loss was known.
   std::optional<Claim> lose(int rank, LossKind kind, const std::string& reason, std::int64_t step);
 
+  /// The process of worker `rank`, which is lost, has ended: it cannot be one of another part.
+  void is_gone(int rank) { silent_.erase(rank); }
+
   /// Worker `rank` claims this.
   void claims(int rank, Claim claim);
 

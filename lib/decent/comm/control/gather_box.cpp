@@ -42,11 +42,22 @@ bool GatherBox::all_have_given(const std::string& topic) const {
                      [&](const auto& queues) { return queues.contains(topic); });
 }
 
+// Once a worker is lost, others may leave a gather out, even if the lost one has given its bytes.
 std::optional<std::size_t> GatherBox::who_never_will(const std::string& topic) const {
   for (std::size_t rank = 0; rank < given_.size(); ++rank) {
-    if ((closed_[rank] || lost_[rank]) && !has_given(rank, topic)) return rank;
+    if (lost_[rank] || (closed_[rank] && !has_given(rank, topic))) return rank;
   }
   return std::nullopt;
+}
+
+std::vector<int> GatherBox::missing(const std::string& topic) {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> missing;
+  for (std::size_t rank = 0; rank < given_.size(); ++rank) {
+    if (!lost_[rank] && !closed_[rank] && !has_given(rank, topic))
+      missing.push_back(static_cast<int>(rank));
+  }
+  return missing;
 }
 
 std::string GatherBox::take_one(std::size_t rank, const std::string& topic) {

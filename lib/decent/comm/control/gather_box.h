@@ -27,20 +27,23 @@ class GatherBox {
   /// Worker `rank` has left in order and gives nothing more.
   void close(std::size_t rank);
 
-  /// Worker `rank` is lost, and the run goes on to the end of its step. Gathers that lack its bytes
-  /// throw GivenUp.
+  /// Worker `rank` is lost, and the run goes on to the end of its step. Gathers that are not
+  /// complete throw GivenUp.
   void lose(std::size_t rank);
 
   /// The run has failed: nobody gives anything more.
   void fail(ExitCode code, std::string message);
 
   /// Waits until every worker has given its next bytes under `topic`, and returns them by rank.
-  /// Throws PeerLost naming a worker that ended before it gave its bytes, GivenUp for one that is
-  /// lost, and the error of fail().
+  /// Throws PeerLost naming a worker that ended before it gave its bytes, GivenUp if one is lost
+  /// and the bytes are not all there, and the error of fail().
   std::vector<std::string> take(const std::string& topic);
 
   /// The same, but waits for no lost worker, whose bytes are missing in the result.
   std::vector<std::optional<std::string>> take_of_survivors(const std::string& topic);
+
+  /// Those that are left and have not given their bytes under `topic` yet.
+  std::vector<int> missing(const std::string& topic);
 
   /// Returns when close(rank) or fail() was called, or after `most`.
   void wait_closed(std::size_t rank, std::chrono::milliseconds most);

@@ -8,16 +8,13 @@
 #include "decent/core/text.h"
 
 namespace decent {
-namespace {
 
 // The kernel closes or resets the connections of a process that ends. Other errors come from the
 // network, behind which the worker may still be there.
-LossKind kind_of(int error) {
+LossKind kind_of_end(int error) {
   const bool gone = error == 0 || error == ECONNRESET || error == EPIPE;
   return gone ? LossKind::gone : LossKind::silent;
 }
-
-}  // namespace
 
 std::string Loss::message() const {
   return "lost worker " + std::to_string(rank) + " on '" + host + "': " + how +
@@ -57,7 +54,7 @@ void Liveness::heard(std::size_t rank, Clock::time_point now) {
 
 std::optional<Loss> Liveness::ended(std::size_t rank, int error, Clock::time_point now) {
   if (peers_[rank].left || !peers_[rank].alive) return std::nullopt;
-  return lose(rank, kind_of(error),
+  return lose(rank, kind_of_end(error),
               error == 0 ? "its connection closed"
                          : "its connection broke: " + std::string(std::strerror(error)),
               now);

@@ -31,6 +31,9 @@ struct Loss {
   std::string message() const;
 };
 
+/// What the end of a connection says of the worker behind it. `error`: errno, 0 for an end of file.
+LossKind kind_of_end(int error);
+
 /// Threads: the control thread's alone, but for set_timeout() and beat_interval().
 class Liveness {
  public:

@@ -316,9 +316,12 @@ void Mail::wait_until_read(const void* data) {
     readers = found->second.readers;
   }
   const std::vector<std::size_t> list(readers.begin(), readers.end());
-  wait(list, list, [&] { return !unread(block); });
+  // After a loss, others may never read what they gave up.
+  const auto is_given_up = [this] { return lost_ && lost_->any(); };
+  wait(list, list, [&] { return !unread(block) || is_given_up(); });
   const std::lock_guard lock(mutex_);
-  if (!unread(block)) blocks_[block].readers.clear();
+  if (unread(block)) throw GivenUp("a worker is lost");
+  blocks_[block].readers.clear();
 }
 
 }  // namespace decent

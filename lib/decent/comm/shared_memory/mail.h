@@ -111,7 +111,8 @@ class Mail : public std::enable_shared_from_this<Mail> {
   Letter receive(std::size_t from, MessageTag tag) { return receive(from, tag, {&from, 1}); }
 
   /// Waits until all readers of the block that `data` lies in are done. Throws PeerLost if one
-  /// reader has left while another is not done: workers agree before they leave.
+  /// reader has left while another is not done: workers agree before they leave. Throws GivenUp
+  /// if the block is not read and a worker of the run is lost.
   void wait_until_read(const void* data);
 
   /// From now on waits for a worker that is lost end. `ranks`: by worker, its rank in the run.

@@ -28,6 +28,8 @@ auto with_name(const Mail& mail, const std::vector<int>& ranks, const std::strin
   return unless_lost(mail.lost(), ranks, [&] {
     try {
       return work();
+    } catch (const GivenUp&) {
+      throw;
     } catch (const PeerLost& error) {
       throw PeerLost(operation + " failed: " + error.what());
     }

@@ -42,6 +42,10 @@ class Bf16Exchange : public Exchange {
     const Meeting& meeting = meetings_.after_step(step);
     OfBucket& own = buckets_[bucket];
     own.received.clear();
+    if (pending_.gave_up()) {  // what was given up may still come
+      own.rooms.clear();
+      for (OutgoingMessage& message : own.messages) message.drop_memory();
+    }
     own.slice = slice_after_step(own.x.numel(), step, slices_);
     if (meeting.alone() || own.slice.empty()) return;
     const auto bytes = sends_to_all(meeting.members())
@@ -116,12 +120,12 @@ class Bf16Exchange : public Exchange {
 
   Pending send_to_all(std::size_t bucket, const Meeting& meeting) {
     OfBucket& own = buckets_[bucket];
-    for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    meeting.send_to_peers([&](std::size_t i) {
       if (i == own.rooms.size()) own.rooms.emplace_back();
       own.received.push_back(
           communicator_->exchange_views(own.rounded, meeting.peers[i], meeting.tag(bucket),
                                         [&] { return room(own, own.rooms[i], at::kBFloat16); }));
-    }
+    });
     return all_of({own.received.begin(), own.received.end()});
   }
 

@@ -49,6 +49,7 @@ class Fp32Exchange : public Exchange {
     const Meeting& meeting = meetings_.after_step(step);
     OfBucket& own = buckets_[bucket];
     own.received.reset();
+    if (pending_.gave_up()) own.room.reset();  // what was given up may still come
     own.slice = slice_after_step(own.x.numel(), step, slices_);
     if (meeting.alone() || own.slice.empty()) return;
     pending_.start(bucket, meeting, own.slice.numel() * own.x.element_size(),

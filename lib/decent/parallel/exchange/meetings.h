@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <vector>
 
+#include "decent/comm/lost_workers.h"
 #include "decent/parallel/exchange/exchange.h"
 
 namespace decent {
@@ -31,6 +33,21 @@ struct Meeting {
   int members() const { return static_cast<int>(edge.ranks.size()); }
   bool alone() const { return peers.empty(); }
   bool pair() const { return peers.size() == 1; }
+
+  /// Calls send(i) for the i-th of `peers`, also behind a lost one: the others wait for their
+  /// message. Throws GivenUp at the end if a peer is lost.
+  template <typename Send>
+  void send_to_peers(const Send& send) const {
+    std::exception_ptr lost;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      try {
+        send(i);
+      } catch (const GivenUp&) {
+        lost = std::current_exception();
+      }
+    }
+    if (lost) std::rethrow_exception(lost);
+  }
 
   /// The coefficients of z = self * x + other * (sum of the other members' x), which mixes with
   /// strength `gamma`. `received` is left null.

@@ -196,6 +196,7 @@ class ModuloExchange : public Exchange {
 
   void start(std::size_t bucket, std::int64_t step) override {
     buckets_[bucket].received.clear();
+    if (pending_.gave_up()) buckets_[bucket].rooms.reset();  // what was given up may still come
     if (!sends_after(step)) return;
     Message& message = complete_message(bucket, step);
     const Meeting& meeting = meetings_.after_step(step);
@@ -305,15 +306,15 @@ class ModuloExchange : public Exchange {
     const at::Tensor codes = own.message().codes.bytes();
     const std::int64_t bytes = codes.numel();
     const std::int64_t peers = std::ssize(meeting.peers);
-    for (std::int64_t i = 0; i < peers; ++i) {
+    meeting.send_to_peers([&](std::size_t i) {
       const auto room = [&] {
         if (!own.rooms.defined() || own.rooms.size(0) < peers || own.rooms.size(1) < bytes)
           own.rooms = at::empty({peers, bytes}, codes.options());
-        return own.rooms.select(0, i).narrow(0, 0, bytes);
+        return own.rooms.select(0, static_cast<std::int64_t>(i)).narrow(0, 0, bytes);
       };
-      own.received.push_back(communicator_->exchange_views(
-          codes, meeting.peers[static_cast<std::size_t>(i)], meeting.tag(bucket), room));
-    }
+      own.received.push_back(
+          communicator_->exchange_views(codes, meeting.peers[i], meeting.tag(bucket), room));
+    });
     return all_of({own.received.begin(), own.received.end()});
   }
 

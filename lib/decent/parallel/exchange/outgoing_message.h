@@ -13,6 +13,9 @@ namespace decent {
 /// A message that is made in pieces, by any threads, in memory that neighbours may read in place.
 class OutgoingMessage {
  public:
+  /// The next message gets new memory.
+  void drop_memory() { memory_.reset(); }
+
   /// Begins the message of x^(step), with `bytes`, on the device of `like`. Waits until nobody
   /// reads the last message any more.
   void begin(Communicator& communicator, std::int64_t step, std::int64_t bytes,

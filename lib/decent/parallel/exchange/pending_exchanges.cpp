@@ -20,6 +20,7 @@ void PendingExchanges::start(std::size_t bucket, const Meeting& meeting, std::in
   try {
     own.work = send();
   } catch (const GivenUp&) {
+    gave_up_ = true;
     return;
   }
   if (span.recording()) own.work = watched(std::move(own.work), std::move(span));
@@ -32,6 +33,7 @@ const Meeting* PendingExchanges::wait(std::size_t bucket) {
   try {
     own.work->wait();
   } catch (const GivenUp&) {
+    gave_up_ = true;
     own.meeting = nullptr;
   }
   own.work.reset();

@@ -34,6 +34,9 @@ class PendingExchanges {
   /// Waits for all of them; after it, none is under way.
   void drop();
 
+  /// Whether one was ever given up. Its messages may still come, into the memory that it had.
+  bool gave_up() const { return gave_up_; }
+
  private:
   struct OfBucket {
     Pending work;                      // null once waited for
@@ -42,6 +45,7 @@ class PendingExchanges {
 
   std::shared_ptr<Trace> trace_;  // must outlive the work, whose end it records
   std::vector<OfBucket> pending_;
+  bool gave_up_ = false;
 };
 
 }  // namespace decent
