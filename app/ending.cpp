@@ -34,7 +34,7 @@ void print_error(const Program& program, const std::string& message, int rank) {
 #endif
 }
 
-// Ends after an error that every worker knows: rank 0 tells the user.
+// Ends after an error that every worker knows: one of them tells the user (World::speaker).
 void end_together(Program& program, const SharedError& error) {
   if (program.training && error.code() != ExitCode::stopped)
     program.trainer->note_end("failed", error.what());

@@ -95,6 +95,12 @@ class Run:
         return read_safetensors(self.folder / "model.safetensors")
 
 
+def with_default_farewell(settings: dict) -> dict:
+    """For versions of the program that do not know the key, and for the time that a farewell costs in a run without a loss."""
+    parallel = {key: value for key, value in settings["parallel"].items() if key != "farewell_s"}
+    return {**settings, "parallel": parallel}
+
+
 def write_recipe(folder: Path, recipe: dict) -> Path:
     """<folder>/recipe.yaml, with the output folder <folder>/run."""
     folder.mkdir(parents=True, exist_ok=True)

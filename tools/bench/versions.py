@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "support")]
 
 import program  # noqa: E402
-from runs import DIGITS_CNN, Run, merged, recipe, train  # noqa: E402
+from runs import DIGITS_CNN, Run, merged, recipe, train, with_default_farewell  # noqa: E402
 from tensors import differing, read_safetensors  # noqa: E402
 
 STEPS, HALF = 12, 6
@@ -86,7 +86,7 @@ def run(program_file: Path, folder: Path, changes: dict, workers: int, *flags: o
     program.PROGRAM = program_file
     settings = merged(recipe(train={"steps": STEPS}, checkpoint={"every_steps": HALF, "keep": 9},
                              eval={"every_steps": HALF}), changes)
-    return train(folder, settings, *flags, workers=workers)
+    return train(folder, with_default_farewell(settings), *flags, workers=workers)
 
 
 def state(ran: Run, step: int) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "support")]
 
 import program  # noqa: E402
-from runs import DIGITS_CNN, merged, recipe, train  # noqa: E402
+from runs import DIGITS_CNN, merged, recipe, train, with_default_farewell  # noqa: E402
 
 WARM_UP = 5
 ADAMW = {"optimizer": {"name": "adamw", "lr": 1e-3}, "log": {"every_steps": 1}}
@@ -37,7 +37,7 @@ def measure(program_file: Path, workers: int, steps: int, changes: dict) -> floa
     """Milliseconds a step, the median after a warm-up."""
     program.PROGRAM = program_file
     with tempfile.TemporaryDirectory() as folder:
-        run = train(Path(folder), merged(recipe(train={"steps": steps}), merged(ADAMW, changes)), workers=workers)
+        run = train(Path(folder), with_default_farewell(merged(recipe(train={"steps": steps}), merged(ADAMW, changes))), workers=workers)
         return median(line["step_ms"] for line in run.lines("train") if line["step"] > WARM_UP)
 
 
@@ -45,7 +45,7 @@ def start(program_file: Path, workers: int) -> float:
     """Milliseconds from the start of the processes to the end of the last, for one step."""
     program.PROGRAM = program_file
     with tempfile.TemporaryDirectory() as folder:
-        run = train(Path(folder), recipe(train={"steps": 1}), workers=workers)
+        run = train(Path(folder), with_default_farewell(recipe(train={"steps": 1})), workers=workers)
         return 1000 * max(ended.seconds for ended in run.ended)
 
 
