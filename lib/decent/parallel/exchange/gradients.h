@@ -52,8 +52,8 @@ class GradientExchange {
   /// Whether wait() would return at once.
   bool done(std::size_t bucket);
   /// Waits for the mean gradients. `slices`: the parameters of the bucket, without gradients. The
-  /// result may be read until release(), and is the same, bit for bit, on all workers; nothing if the
-  /// sum was given up because a worker is lost. Throws PeerLost if a worker is gone.
+  /// result may be read until release(), and is the same, bit for bit, on all workers; nothing if
+  /// the sum was given up because a worker is lost. Throws PeerLost if a worker is gone.
   std::optional<BucketGradients> wait(std::size_t bucket, const std::vector<BucketSlice>& slices);
   /// The mean gradients of wait(), as one flat tensor [numel] that stays until the next wait().
   at::Tensor flat(std::size_t bucket);
