@@ -33,12 +33,12 @@ class Interruption {
   explicit Interruption(const std::vector<Work>& works) : works_(works) {
     for (const Work& work : works_) {
       if (is_collective(work))
-        work->getFuture()->addCallback([state = state_](auto&) { state->end(/*given_up=*/false); });
+        work->getFuture()->addCallback([state = state_](auto&) { state->end(/*gives_up=*/false); });
     }
   }
 
   void give_up() {
-    state_->end(/*given_up=*/true);
+    state_->end(/*gives_up=*/true);
     for (const Work& work : works_) {
       if (!is_collective(work)) work->abort();
     }
@@ -160,8 +160,8 @@ class GlooCommunicator : public Communicator {
                    std::shared_ptr<GlooRun> run)
       : store_(std::move(store)), ranks_(std::move(ranks)), rank_(rank), run_(std::move(run)) {
     try {
-      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, rank_, size(),
-                                                           make_options(run_->options));
+      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
+          store_, rank_, static_cast<int>(ranks_.size()), make_options(run_->options));
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

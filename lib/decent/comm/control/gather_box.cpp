@@ -1,7 +1,6 @@
 #include "decent/comm/control/gather_box.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "decent/comm/lost_workers.h"
@@ -50,14 +49,18 @@ std::optional<std::size_t> GatherBox::who_never_will(const std::string& topic) c
   return std::nullopt;
 }
 
-std::vector<int> GatherBox::missing(const std::string& topic) {
-  const std::lock_guard lock(mutex_);
-  std::vector<int> missing;
+std::vector<int> GatherBox::awaited(const std::string& topic) const {
+  std::vector<int> awaited;
   for (std::size_t rank = 0; rank < given_.size(); ++rank) {
     if (!lost_[rank] && !closed_[rank] && !has_given(rank, topic))
-      missing.push_back(static_cast<int>(rank));
+      awaited.push_back(static_cast<int>(rank));
   }
-  return missing;
+  return awaited;
+}
+
+std::vector<int> GatherBox::missing(const std::string& topic) {
+  const std::lock_guard lock(mutex_);
+  return awaited(topic);
 }
 
 std::string GatherBox::take_one(std::size_t rank, const std::string& topic) {
@@ -85,12 +88,7 @@ std::vector<std::string> GatherBox::take(const std::string& topic) {
 
 std::vector<std::optional<std::string>> GatherBox::take_of_survivors(const std::string& topic) {
   std::unique_lock lock(mutex_);
-  const auto is_there = [&](std::size_t rank) {
-    return lost_[rank] || closed_[rank] || has_given(rank, topic);
-  };
-  changed_.wait(lock, [&] {
-    return failed_ || std::ranges::all_of(std::views::iota(0U, given_.size()), is_there);
-  });
+  changed_.wait(lock, [&] { return failed_ || awaited(topic).empty(); });
   if (failed_) throw Error(*failed_, failure_);
   std::vector<std::optional<std::string>> all(given_.size());
   for (std::size_t rank = 0; rank < given_.size(); ++rank) {

@@ -54,6 +54,7 @@ class GatherBox {
   bool has_given(std::size_t rank, const std::string& topic) const;
   bool all_have_given(const std::string& topic) const;
   std::optional<std::size_t> who_never_will(const std::string& topic) const;
+  std::vector<int> awaited(const std::string& topic) const;
   std::string take_one(std::size_t rank, const std::string& topic);
 
   std::mutex mutex_;  // guards what follows
