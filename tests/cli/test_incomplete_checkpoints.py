@@ -153,9 +153,9 @@ def test_later_version(copy: Run, undisturbed: Run) -> None:
     manifest.write_bytes(with_fields(manifest.read_bytes(), version=4))
     assert_refused(copy, manifest.parent, manifest, "version 4", "versions 1 to 3", code=2)
     resumed = resume(copy, "auto")
-    assert_says(" ".join(passed_over(resumed.ended)), manifest, "version 3")
+    assert_says(" ".join(passed_over(resumed.ended)), manifest, "version 4")
     assert_same_run(resumed, undisturbed)
-    assert fields_of((set_aside(resumed, "step-00000012") / MANIFEST).read_bytes())["version"] == 3
+    assert fields_of((set_aside(resumed, "step-00000012") / MANIFEST).read_bytes())["version"] == 4
 
 
 def wrong_manifests(good: bytes) -> list[bytes]:

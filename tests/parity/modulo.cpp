@@ -78,13 +78,15 @@ DecentralizedOptions options_of(const json& description) {
            .own = {{"modulo_range", range.is_null() ? kNull : OptionValue(range.get<double>())}}}}};
 }
 
-Worker recording(const Worker& world, const std::shared_ptr<Record>& record) {
-  return std::make_shared<RecordingCommunicator>(world, record, everyone(world->size()).ranks);
+Worker recording(const json& description, const Worker& world,
+                 const std::shared_ptr<Record>& record) {
+  return std::make_shared<RecordingCommunicator>(world, record, everyone(world->size()).ranks,
+                                                 description["phases"].size());
 }
 
 void record_all(DecentralizedOptions& options, const json& description, Worker& world,
                 const std::shared_ptr<Record>& record) {
-  world = recording(world, record);
+  world = recording(description, world, record);
   options.training.update = std::make_shared<RecordingUpdate>(update_of(description), record);
   options.pre_average = [record](const PreAverage& now) {
     record->add("local", now.bucket, now.local);
@@ -158,7 +160,7 @@ class DirectRun {
   DirectRun(const json& description, Named input, const Worker& world)
       : description_(description), input_(std::move(input)), rank_(world->rank()) {
     const DecentralizedOptions options = options_of(description);
-    ExchangeSetup setup{.communicator = recording(world, record_),
+    ExchangeSetup setup{.communicator = recording(description, world, record_),
                         .phases = phases_of(description["phases"]),
                         .buckets = {},
                         .schedule = options.training.schedule};

@@ -60,12 +60,16 @@ class Record {
   Named tensors_;
 };
 
-/// Passes everything on, and notes what exchange() sends. A message's tag is its bucket's number.
+/// Passes everything on, and notes what exchange() sends. A message's tag is its bucket's number
+/// times the number of phases, plus that of its phase (Meeting::tag).
 class RecordingCommunicator : public Communicator {
  public:
   RecordingCommunicator(std::shared_ptr<Communicator> inner, std::shared_ptr<Record> record,
-                        std::vector<int> ranks)
-      : inner_(std::move(inner)), record_(std::move(record)), ranks_(std::move(ranks)) {}
+                        std::vector<int> ranks, std::size_t phases)
+      : inner_(std::move(inner)),
+        record_(std::move(record)),
+        ranks_(std::move(ranks)),
+        phases_(phases) {}
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -76,14 +80,15 @@ class RecordingCommunicator : public Communicator {
     return inner_->broadcast(tensor, root);
   }
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
-    record_->add_message(static_cast<std::size_t>(tag), ranks_[static_cast<std::size_t>(peer)],
-                         send);
+    record_->add_message(static_cast<std::size_t>(tag) / phases_,
+                         ranks_[static_cast<std::size_t>(peer)], send);
     return inner_->exchange(send, receive, peer, tag);
   }
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
     std::vector<int> ranks;
     for (const int member : members) ranks.push_back(ranks_[static_cast<std::size_t>(member)]);
-    return std::make_shared<RecordingCommunicator>(inner_->subgroup(members), record_, ranks);
+    return std::make_shared<RecordingCommunicator>(inner_->subgroup(members), record_, ranks,
+                                                   phases_);
   }
   void barrier() override { inner_->barrier(); }
 
@@ -91,6 +96,7 @@ class RecordingCommunicator : public Communicator {
   std::shared_ptr<Communicator> inner_;
   std::shared_ptr<Record> record_;
   std::vector<int> ranks_;  // of the members in the world
+  std::size_t phases_;
 };
 
 /// Mixes, notes weights before ("x") and after it ("z"), and leaves the rest to another update.
