@@ -76,6 +76,14 @@ class Watch:
         return None
 
 
+def wait_for(condition, what: str, folder: Path) -> None:
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() > begin + PATIENCE_S:
+            raise SystemExit(f"{what}: nothing after {PATIENCE_S} s; see {folder}")
+        time.sleep(0.02)
+
+
 class Starter:
     """Three machines and what starts workers on them."""
 
@@ -101,13 +109,15 @@ class Starter:
     def by_rank(self) -> list[Machine]:
         return sorted(self.each, key=self.rank)
 
-    def wait(self, condition, what: str) -> float:
-        begin = time.monotonic()
-        while not condition():
-            if time.monotonic() > begin + PATIENCE_S:
-                raise SystemExit(f"{what}: nothing after {PATIENCE_S} s; see {self.folder}")
-            time.sleep(0.02)
-        return time.monotonic() - begin
+    def wait(self, condition, what: str) -> None:
+        wait_for(condition, what, self.folder)
+
+    def kill_agent(self, machine: Machine) -> None:
+        """And all that it has started."""
+        for process in machine.processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self.agent(machine).wait()
 
     def until_all_train(self) -> None:
         self.wait(lambda: all(self.worker(machine) for machine in self.each), "all have a worker")
@@ -124,12 +134,9 @@ class Cluster(Starter):
         self.machines.start(ROOT / "tools" / "cluster", "hosts", "--folder", "train", "--program", PROGRAM, "--", "recipe.yaml",
                             *self.settings)
 
-    def kill_agent(self, machine: Machine) -> None:
-        """The daemon of ssh and all that it has started."""
-        for process in machine.processes():
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        machine.server.wait()
+    def agent(self, machine: Machine) -> subprocess.Popen:
+        """The daemon of ssh."""
+        return machine.server
 
     def come(self, machine: Machine) -> None:
         machine.boot()
@@ -148,9 +155,9 @@ class Torchrun(Starter):
         time.sleep(3)
         self.agents = {}
         for machine in self.each:
-            self.machines_begin(machine)
+            self.begin_agent(machine)
 
-    def machines_begin(self, machine: Machine) -> None:
+    def begin_agent(self, machine: Machine) -> None:
         train = machine.folder / "train"
         said = (machine.folder / "agent").open("a")
         self.agents[machine.address] = subprocess.Popen(
@@ -161,15 +168,12 @@ class Torchrun(Starter):
             cwd=train, env=environment(TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
             start_new_session=True)
 
-    def kill_agent(self, machine: Machine) -> None:
-        for process in machine.processes():
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        self.agents[machine.address].wait()
+    def agent(self, machine: Machine) -> subprocess.Popen:
+        return self.agents[machine.address]
 
     def come(self, machine: Machine) -> None:
         machine.boot()
-        self.machines_begin(machine)
+        self.begin_agent(machine)
 
     def end(self) -> None:
         self.machines.end()
@@ -249,32 +253,29 @@ def child_of(parent: int, rank: int) -> int:
     raise SystemExit(f"no worker {rank}")
 
 
+def start_workers(folder: Path, arguments: argparse.Namespace, *flags: str) -> subprocess.Popen:
+    """Of one machine."""
+    return subprocess.Popen([str(PROGRAM), str(ROOT / "configs/digits.yaml"), *flags, "--set", f"output={folder / 'run'}",
+                             *settings(arguments.timeout_s)], env=environment(), stdout=(folder / "out").open("w"),
+                            stderr=subprocess.STDOUT, start_new_session=True)
+
+
 def measure_workers(rounds: int, arguments: argparse.Namespace) -> None:
     """--workers 4 --max-restarts on one machine."""
     folder = Path(tempfile.mkdtemp(prefix="decent-recovery-"))
-    (folder / "recipe.yaml").write_text((ROOT / "configs/digits.yaml").read_text().replace("../models/", f"{ROOT}/models/"))
-    process = subprocess.Popen([str(PROGRAM), str(folder / "recipe.yaml"), "--workers", "4", "--max-restarts", "1000", "--set",
-                                f"output={folder / 'run'}", *settings(arguments.timeout_s)], env=environment(),
-                               stdout=(folder / "out").open("w"), stderr=subprocess.STDOUT, start_new_session=True)
+    process = start_workers(folder, arguments, "--workers", "4", "--max-restarts", "1000")
     watch = Watch([folder / "run"])
-
-    def wait(condition) -> None:
-        begin = time.monotonic()
-        while not condition():
-            if time.monotonic() > begin + PATIENCE_S:
-                raise SystemExit(f"nothing after {PATIENCE_S} s; see {folder}")
-            time.sleep(0.01)
 
     try:
         losses, repeated = [], []
         for number in range(rounds):
             step = watch.last_step()
-            wait(lambda: watch.last_step() > step + 400)
+            wait_for(lambda: watch.last_step() > step + 400, "training", folder)
             seen = watch.last_step()
             begin = time.monotonic()
             os.kill(child_of(process.pid, number % 4), signal.SIGKILL)
             last = watch.last_step()
-            wait(lambda: watch.start_after(seen) is not None)
+            wait_for(lambda: watch.start_after(seen) is not None, "going on after a loss", folder)
             losses.append(time.monotonic() - begin)
             repeated.append(max(0, last - watch.start_after(seen)))
         report("--workers 4, worker", losses, repeated)
@@ -293,16 +294,12 @@ def measure_quiet(rounds: int, arguments: argparse.Namespace) -> None:
     import torch
 
     folder = Path(tempfile.mkdtemp(prefix="decent-recovery-"))
-    (folder / "recipe.yaml").write_text((ROOT / "configs/digits.yaml").read_text().replace("../models/", f"{ROOT}/models/"))
-    process = subprocess.Popen([str(PROGRAM), str(folder / "recipe.yaml"), "--workers", "8", "--set", f"output={folder / 'run'}",
-                                *settings(arguments.timeout_s)], env=environment(), stdout=(folder / "out").open("w"),
-                               stderr=subprocess.STDOUT, start_new_session=True)
+    process = start_workers(folder, arguments, "--workers", "8")
     headers = str(Path(torch.__file__).parent / "include")
     compilers = [subprocess.Popen([*COMPILER, headers], start_new_session=True) for _ in range(4)]
     watch = Watch([folder / "run"])
     try:
-        while watch.last_step() < 100:
-            time.sleep(0.1)
+        wait_for(lambda: watch.last_step() >= 100, "training", folder)
         begin, first = time.monotonic(), watch.last_step()
         for number in range(rounds):
             time.sleep(8)
@@ -335,7 +332,7 @@ TASKS = [("digits_cnn", 600, CNN), ("char_gpt", 240, GPT)]
 
 
 def loss_after_a_change(steps: int, changes: dict, seed: int, ends_worker) -> float:
-    """Of a run whose fourth worker leaves in the middle: `ends_worker` is given the processes."""
+    """Of a run that `ends_worker`, which is given its processes, ends in the middle; three workers go on with it."""
     folder = Path(tempfile.mkdtemp(prefix="decent-recovery-"))
     own = merged(recipe(train={"steps": steps}, schedule={"name": "constant"}, seed=seed, eval={"every_steps": steps}), changes)
     config = write_recipe(folder, own)
