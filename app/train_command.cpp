@@ -28,18 +28,8 @@ namespace {
 
 /// Not a stage of agree() either: only the workers that are left take part.
 [[noreturn]] void end_lost(Program& program, const Team& team) {
-  const std::optional<std::filesystem::path> saved = program.trainer->save_of_survivors();
-  const Farewell farewell = team.control().farewell();
-  std::string text = farewell.reason();
-  if (saved) {
-    text +=
-        "\nThe others have saved all steps in '" + saved->string() + "'; go on with --resume auto";
-  } else if (!farewell.saves()) {
-    text += "\nThese workers save nothing, because as many others may still be there, or more";
-  } else {
-    text += "\nNothing was saved after that";
-  }
-  throw SharedError(ExitCode::peer_lost, text);
+  const std::string saved = program.trainer->save_of_survivors();
+  throw SharedError(ExitCode::peer_lost, team.control().farewell().reason() + "\n" + saved);
 }
 
 const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {

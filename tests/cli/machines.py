@@ -118,6 +118,12 @@ class Machines:
         self.wait_until(lambda: list(machine.output.glob("checkpoints/step-*/manifest.json")), seconds)
         return machine.steps()[-1]
 
+    def wait_for_start(self, line: str, first: int, seconds: float = 60) -> int:
+        """Until tools/cluster says so, and the start's first machine has written a line of a later step than all before."""
+        self.wait_for_line(line, seconds)
+        before = max((step for machine in self.machines for step in machine.steps()), default=0)
+        return self.wait_until_it_trains(first, after=before)
+
     def end(self) -> None:
         if self.process and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)

@@ -68,8 +68,7 @@ def test_a_worker_is_killed(victim: int, cluster: Cluster) -> None:
     step = cluster.wait_until_it_trains(0)
     begin = time.monotonic()
     os.kill(cluster.machines[victim].worker(), signal.SIGKILL)
-    cluster.wait_for_line("start 2: 3 of 3 machines, A, B, C; the store is at A:29501")
-    cluster.wait_until_it_trains(0, after=cluster.machines[0].steps()[-1])
+    cluster.wait_for_start("start 2: 3 of 3 machines, A, B, C; the store is at A:29501", 0)
     took = time.monotonic() - begin
     print(f"{took:.1f} s from the loss to the next line")
     assert took < 2 * NEXT_S, cluster.said()
@@ -86,14 +85,13 @@ def test_a_worker_is_killed(victim: int, cluster: Cluster) -> None:
 def test_a_cable_is_pulled_and_put_back(cluster: Cluster) -> None:
     """The worker behind it is ended before all start again, whatever it has noticed."""
     cluster.begin()
-    step = before = cluster.wait_until_it_trains(0)
+    step = cluster.wait_until_it_trains(0)
     begin = time.monotonic()
     cluster.machines[2].host.set_link("down")
-    cluster.wait_for_line("start 2: 2 of 3 machines, A, B; the store is at A:29501")
-    step = cluster.wait_until_it_trains(0, after=step)
+    cluster.wait_for_start("start 2: 2 of 3 machines, A, B; the store is at A:29501", 0)
     print(f"{time.monotonic() - begin:.1f} s from the cut to the next line")
     assert time.monotonic() - begin < TIMEOUT_S + 2 * NEXT_S, cluster.said()
-    cluster.check_no_step_is_lost(before)
+    cluster.check_no_step_is_lost(step)
     lines = cluster.log()
     assert lines[0] == FIRST and "C: the connection is lost" in lines, cluster.said()
     assert "start 1 ended after N s (A 3, B 3, C lost): a worker was lost" in lines, cluster.said()
@@ -102,30 +100,25 @@ def test_a_cable_is_pulled_and_put_back(cluster: Cluster) -> None:
     old = cluster.machines[2].worker()
     cluster.machines[2].host.set_link("up")
     cluster.wait_for_line("stops the run with a checkpoint, to start again with C, which answers now")
-    cluster.wait_for_line("start 3: 3 of 3 machines, A, B, C; the store is at A:29502")
-    step = cluster.machines[0].steps()[-1]
+    cluster.wait_for_start("start 3: 3 of 3 machines, A, B, C; the store is at A:29502", 0)
     lines = cluster.log()
     assert "start 2 ended after N s (A 75, B 75): stopped to start again" in lines, cluster.said()
     assert old is None or cluster.machines[2].worker() != old
-    cluster.wait_until_it_trains(0, after=step)
     cluster.stop()
 
 
 def test_a_worker_that_hangs_behind_a_cable(cluster: Cluster) -> None:
     """It is still there when its machine answers again."""
     cluster.begin()
-    step = cluster.wait_until_it_trains(0)
+    cluster.wait_until_it_trains(0)
     old = cluster.machines[1].worker()
     os.kill(old, signal.SIGSTOP)
     cluster.machines[1].host.set_link("down")
-    cluster.wait_for_line("start 2: 2 of 3 machines, A, C; the store is at A:29501")
-    step = cluster.wait_until_it_trains(0, after=step)
+    cluster.wait_for_start("start 2: 2 of 3 machines, A, C; the store is at A:29501", 0)
     cluster.machines[1].host.set_link("up")
     cluster.wait_for_line(r"B: ended what was left of an earlier start \(processes: \d\)")
-    cluster.wait_for_line("start 3: 3 of 3 machines, A, B, C; the store is at A:29502")
-    step = cluster.machines[0].steps()[-1]
+    cluster.wait_for_start("start 3: 3 of 3 machines, A, B, C; the store is at A:29502", 0)
     assert not Path(f"/proc/{old}").exists() or Path(f"/proc/{old}/environ").read_bytes() == b"", cluster.said()
-    cluster.wait_until_it_trains(0, after=step)
     cluster.stop()
 
 
@@ -135,12 +128,10 @@ def test_the_first_machine_dies(cluster: Cluster) -> None:
     cluster.wait_until_it_trains(0)
     begin = time.monotonic()
     cluster.machines[0].die()
-    cluster.wait_for_line("start 2: 2 of 3 machines, B, C; the store is at B:29501")
-    step = cluster.wait_until_it_trains(1)
+    cluster.wait_for_start("start 2: 2 of 3 machines, B, C; the store is at B:29501", 1)
     print(f"{time.monotonic() - begin:.1f} s from the cut to the next line")
     cluster.machines[0].boot()
-    cluster.wait_for_line("start 3: 3 of 3 machines, A, B, C; the store is at A:29502")
-    cluster.wait_until_it_trains(0, after=step)
+    cluster.wait_for_start("start 3: 3 of 3 machines, A, B, C; the store is at A:29502", 0)
     cluster.stop()
 
 
@@ -149,8 +140,7 @@ def test_all_but_one_die(cluster: Cluster) -> None:
     cluster.wait_until_it_trains(0)
     for machine in cluster.machines[:2]:
         machine.die()
-    cluster.wait_for_line("start 2: 1 of 3 machines, C; the store is at C:29501")
-    cluster.wait_until_it_trains(2)
+    cluster.wait_for_start("start 2: 1 of 3 machines, C; the store is at C:29501", 2)
     cluster.process.terminate()
     assert cluster.process.wait(60) == 75, cluster.said()
 
@@ -161,6 +151,5 @@ def test_a_machine_dies_between_two_starts(cluster: Cluster) -> None:
     cluster.begin("--set", "parallel.timeout_s=60")
     cluster.wait_for_line(re.escape(FIRST))
     cluster.machines[2].die()
-    cluster.wait_for_line("start 2: 2 of 3 machines, A, B; the store is at A:29501", 90)
-    cluster.wait_until_it_trains(0)
+    cluster.wait_for_start("start 2: 2 of 3 machines, A, B; the store is at A:29501", 0, 90)
     cluster.stop()

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import fault_layer
 from program import run_workers
-from runs import Run, merged, recipe, write_recipe
+from runs import Run, merged, on_each, recipe, write_recipe
 from started import GRACE_S, Started
 
 ROUNDS = int(os.environ.get("DECENT_FAREWELL_ROUNDS", "12"))
@@ -164,6 +165,41 @@ def test_switched_off(tmp_path: Path) -> None:
         os.kill(run.processes[1].pid, signal.SIGKILL)
         assert run.wait(GRACE_S, without=1) == [3, 3, 3], run.said()
         assert "saved" not in run.said() and Run(tmp_path / "run", []).checkpoints == []
+
+
+@pytest.mark.parametrize("folders", [("run", "run", "run", "run"), ("run", "b", "c", "d")], ids=["one folder", "folders of their own"])
+def test_a_full_disk(folders: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of worker 0's machine. Where others have disks of their own, they save without its copy; else what was saved before stays."""
+    setting = SETTINGS[0]
+    own = settings_of(setting, checkpoint={"every_steps": None}, eval={"every_steps": None})
+    start = ("--set", f"parallel.farewell_s={FAREWELL_S}", "--set", "log.every_steps=1")
+    first = on_each(tmp_path, own, "--set", "train.steps=5", "--set", "checkpoint.every_steps=5", *start, outputs=folders)
+    assert [each.code for each in first] == [0, 0, 0, 0], first
+    full = fault_layer.variables(fault_layer.build(tmp_path), tmp_path / "run" / "checkpoints", FAULT_KIND="ENOSPC", FAULT_CALL="write",
+                                 FAULT_AT=1)
+    for name, value in full.items():
+        monkeypatch.setenv(name, str(value))
+    with Started(4, tmp_path, False, *start, "--resume", "auto", config=write_recipe(tmp_path, own), outputs=folders) as run:
+        while last_logged(tmp_path / "run") < 20:
+            assert all(process.poll() is None for process in run.processes), run.said()
+            time.sleep(0.005)
+        os.kill(run.processes[1].pid, signal.SIGKILL)
+        assert run.wait(FAREWELL_S, without=1) == [3, 3, 3], run.said()
+        said = run.said()
+    for name in full:
+        monkeypatch.delenv(name)
+    assert Run(tmp_path / "run", []).checkpoints == [5]
+    assert not list((tmp_path / "run" / "checkpoints").glob(".step-*")), said
+    if len(set(folders)) == 1:
+        assert re.search(r"\nNothing was saved after that: .*No space left on device", said), said
+        step = 5
+    else:
+        step = Run(tmp_path / "c", []).checkpoints[-1]
+        assert step >= 20 and Run(tmp_path / "d", []).checkpoints[-1] == step and "have saved all steps" in said, said
+        assert manifest_of(Run(tmp_path / "c", []).checkpoint(step))["lost"] == [0, 1]
+    ended = on_each(tmp_path, own, "--set", f"train.steps={step + 3}", "--resume", "auto", *start, outputs=folders)
+    assert [each.code for each in ended] == [0, 0, 0, 0], ended
+    assert f"after step {step} of {step + 3}" in ended[0].out + ended[0].err, ended
 
 
 def test_a_signal_from_the_launcher_changes_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from pages import block
 from program import PROGRAM, Ended, environment, run_commands
-from runs import Run, assert_same_run, assert_says, merged, write_recipe
+from runs import Run, assert_same_run, assert_says, merged, with_default_farewell, write_recipe
 from supervised import (ENDLESS, SETTINGS, assert_stopped, assert_whole, parent_of, processes_of, train_supervised, variables_of,
                         wait_until)
 
@@ -37,6 +37,7 @@ class Launcher:
     port: tuple[str, ...]  # sets MASTER_PORT for all workers
     rank: str  # the variable
     code_of_sigkill: int  # its exit code when a worker is killed
+    patience: tuple[str, ...] | None  # gives the others time to save then; nothing: they are killed at once
 
     def start(self, *arguments: object) -> list[object]:
         begin, _, flags = block(PAGE, self.line).partition(" -n ")
@@ -53,8 +54,8 @@ class Launcher:
 LAUNCHERS = [
     # Root, and more workers than processors.
     Launcher("Open MPI", "openmpi-bin", "mpirun", ("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"),
-             ("-x", "MASTER_PORT={}"), "OMPI_COMM_WORLD_RANK", 137),
-    Launcher("Hydra", "mpich", "mpiexec", ("mpiexec.hydra",), ("-genv", "MASTER_PORT", "{}"), "PMI_RANK", 9),
+             ("-x", "MASTER_PORT={}"), "OMPI_COMM_WORLD_RANK", 137, ("--mca", "odls_base_sigkill_timeout", "4")),
+    Launcher("Hydra", "mpich", "mpiexec", ("mpiexec.hydra",), ("-genv", "MASTER_PORT", "{}"), "PMI_RANK", 9, None),
 ]
 
 
@@ -73,13 +74,13 @@ def launcher(request: pytest.FixtureRequest) -> Launcher:
 class Started:
     """A run that goes on beside the test."""
 
-    def __init__(self, launcher: Launcher, folder: Path) -> None:
+    def __init__(self, launcher: Launcher, folder: Path, settings: dict, *flags: object) -> None:
         self.launcher = launcher
-        self.config = write_recipe(folder, ENDLESS)
+        self.config = write_recipe(folder, settings)
         self.run = Run(folder / "run", [])
         self._said = folder / "said"
         with self._said.open("wb") as said:
-            self.process = subprocess.Popen([str(part) for part in launcher.start(PROGRAM, self.config)], cwd=folder,
+            self.process = subprocess.Popen([str(part) for part in launcher.start(*flags, PROGRAM, self.config)], cwd=folder,
                                             env=surroundings(folder), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                             start_new_session=True)
 
@@ -104,9 +105,9 @@ class Started:
 
 
 @contextmanager
-def started(launcher: Launcher, folder: Path) -> Iterator[Started]:
-    """Nothing is left of it."""
-    run = Started(launcher, folder)
+def started(launcher: Launcher, folder: Path, *flags: object, settings: dict = ENDLESS) -> Iterator[Started]:
+    """Nothing is left of it. `flags`: of the launcher."""
+    run = Started(launcher, folder, settings, *flags)
     try:
         run.wait_until_it_trains()
         yield run
@@ -155,11 +156,14 @@ def test_signal_to_the_launcher(launcher: Launcher, tmp_path: Path) -> None:
 
 
 def test_worker_is_killed(launcher: Launcher, tmp_path: Path) -> None:
-    """The launcher's exit code is not the workers' 3. Hydra kills the others before they can say anything."""
-    with started(launcher, tmp_path) as run:
+    """The launcher's exit code is not the workers' 3. Open MPI lets the others save; Hydra kills them before they can say anything."""
+    with started(launcher, tmp_path, *launcher.patience or (), settings=with_default_farewell(ENDLESS)) as run:
         os.kill(run.workers()[2], signal.SIGKILL)
         assert run.process.wait(GONE_S) == launcher.code_of_sigkill, run.said()
         run.wait_until_none_is_left()
+        end = run.run.lines("end")
+        assert [line["status"] for line in end] == (["failed"] if launcher.patience else []), run.said()
+        assert not end or end[0]["step"] == run.run.checkpoints[-1], end
 
 
 def test_launcher_is_killed(launcher: Launcher, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import hosts
 import slurm_cluster
 from pages import block
 from program import PROGRAM, Ended, environment, run_commands
-from runs import Run, assert_same_run, assert_says, merged, write_recipe
+from runs import Run, assert_same_run, assert_says, merged, with_default_farewell, write_recipe
 from slurm_cluster import LOCAL_NODES, Cluster, Node
 from supervised import ENDLESS, SETTINGS, assert_stopped, assert_whole, parent_of, train_supervised, variables_of, wait_until
 
@@ -197,15 +197,15 @@ def test_job_that_is_cancelled(slurm: Cluster, tmp_path: Path) -> None:
 
 
 def test_job_that_loses_a_worker(slurm: Cluster, tmp_path: Path) -> None:
-    """srun returns the greatest of the exit codes, and the script with it."""
-    job = Job(slurm, tmp_path, ENDLESS)
+    """srun returns the greatest of the exit codes, and the script with it. The others save."""
+    job = Job(slurm, tmp_path, with_default_farewell(ENDLESS))
     job.wait_until_it_trains()
     os.kill(tasks_of(job.number)[2], signal.SIGKILL)
     job.wait_for_state("FAILED")
     assert tasks_of(job.number) == {}
     assert job.shown()["ExitCode"] == f"{128 + signal.SIGKILL}:0"
-    assert_says(job.said(), "error: lost worker 2")
-    assert_whole(job.run)
+    assert_says(job.said(), "error: lost worker 2", "The others have saved all steps")
+    assert job.run.lines("end")[0]["step"] == job.run.checkpoints[-1]
 
 
 def test_slurms_daemon_is_killed(slurm: Cluster, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ agent counts its own restarts, and the store in which workers meet outlives them
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -14,11 +15,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ports import free_port
 from program import PROGRAM, TORCHRUN, environment
-from runs import Run, assert_same_run, merged, recipe, train, write_recipe
+from runs import Run, assert_same_run, merged, recipe, train, with_default_farewell, write_recipe
+from supervised import parent_of
+from tensors import write_safetensors
 
 # Without a farewell the run goes on from a checkpoint of all workers, and ends with the same weights.
 SETTINGS = recipe(train={"steps": 1500}, parallel={"topology": "ring", "timeout_s": 20, "farewell_s": 0},
@@ -50,13 +54,13 @@ def workers_of(config: Path) -> dict[int, Worker]:
 class Agents:
     """torchrun, once for each machine. Nothing is left of it."""
 
-    def __init__(self, config: Path, machines: list[list[object]], **variables: object) -> None:
+    def __init__(self, config: Path, machines: list[list[object]], program: Path = PROGRAM, **variables: object) -> None:
         self.config = config
         self.said_in = config.parent / "said"
         self.processes = []
         with self.said_in.open("w") as said:
             for flags in machines:
-                parts = [TORCHRUN, *flags, "--no-python", PROGRAM, "--config", config, "--resume", "auto"]
+                parts = [TORCHRUN, *flags, "--no-python", program, "--config", config, "--resume", "auto"]
                 self.processes.append(subprocess.Popen([str(part) for part in parts], stdin=subprocess.DEVNULL,
                                                        stdout=said, stderr=said, cwd=config.parent,
                                                        env=environment(**variables)))
@@ -85,6 +89,13 @@ class Agents:
         deadline = time.monotonic() + 100
         return [process.wait(max(1, deadline - time.monotonic())) for process in self.processes]
 
+    def kill_with_workers(self, number: int) -> None:
+        """One agent, as when its machine loses power."""
+        agent = self.processes[number].pid
+        own = [worker.pid for worker in workers_of(self.config).values() if parent_of(worker.pid) == agent]
+        for pid in (agent, *own):
+            os.kill(pid, signal.SIGKILL)
+
     def stop(self) -> None:
         for process in self.processes:
             process.kill()
@@ -95,8 +106,8 @@ class Agents:
 
 
 @contextmanager
-def agents(config: Path, machines: list[list[object]], **variables: object) -> Iterator[Agents]:
-    started = Agents(config, machines, **variables)
+def agents(config: Path, machines: list[list[object]], program: Path = PROGRAM, **variables: object) -> Iterator[Agents]:
+    started = Agents(config, machines, program, **variables)
     try:
         yield started
     finally:
@@ -164,3 +175,86 @@ def test_warning_of_a_store_that_is_kept(kind: str, disabled: bool, warnings: in
         assert torchrun.codes() == [0, 0], torchrun.said()
         assert torchrun.said().count(f"{VARIABLE}=1") == warnings, torchrun.said()
         assert "done: 3 updates" in torchrun.said()
+
+
+# ---- the samples of an epoch ----------------------------------------------------------------------------------------
+
+SAMPLES, BATCH, EPOCHS = 6400, 4, 2
+# The program, whose output goes to a file for each worker of each start.
+TELLS = """#!/bin/sh
+exec stdbuf -oL '{program}' "$@" >'{folder}'/seen.$(date +%s%N).$RANK
+"""
+
+
+def write_model_that_tells(path: Path) -> None:
+    """It prints the numbers of the samples that it trains on."""
+    import torch
+    from torch import Tensor, nn
+
+    class Tells(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(1, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            if self.training:
+                numbers: List[int] = x.view(-1).long().tolist()  # noqa: F821
+                print("SEEN", numbers)
+            return self.fc(x / 6400)
+
+    torch.jit.script(Tells()).save(str(path))
+
+
+def seen_by(starts: list[Path], rank: int) -> list[list[list[int]]]:
+    """For each start that had this worker, the samples of each of its batches."""
+    files = sorted(path for path in starts if path.suffix == f".{rank}")
+    return [[json.loads(line.removeprefix("SEEN ")) for line in path.read_text().splitlines() if line.startswith("SEEN ")]
+            for path in files]
+
+
+def test_samples_of_an_epoch_when_a_machine_is_lost(tmp_path: Path) -> None:
+    """Each at most once, and none is missing but those that the lost workers had of the last step."""
+    write_model_that_tells(tmp_path / "net.pt")
+    write_safetensors(tmp_path / "data.safetensors", {"x": np.arange(SAMPLES, dtype=np.float32)[:, None],
+                                                      "y": np.arange(SAMPLES) % 2})
+    own = recipe(tmp_path / "net.pt", tmp_path / "data.safetensors", train={"epochs": EPOCHS, "steps": None}, data={"batch_size": BATCH},
+                 parallel={"timeout_s": 20}, eval={"every_steps": None, "every_epochs": None}, log={"every_steps": 10})
+    config = write_recipe(tmp_path, with_default_farewell(own))
+    program = tmp_path / "tells"
+    program.write_text(TELLS.format(program=PROGRAM, folder=tmp_path))
+    program.chmod(0o755)
+    elastic = ["--nnodes", "1:2", "--nproc-per-node", 2, "--max-restarts", 3, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+               f"127.0.0.1:{free_port()}", "--rdzv-id", "digits", "--local-addr", "127.0.0.1",
+               "--rdzv-conf", "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"]
+    run = Run(tmp_path / "run", [])
+    with agents(config, [elastic, elastic], program, **{VARIABLE: 1}) as torchrun:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        torchrun.wait_for(lambda: metrics.exists() and '"step":100,' in metrics.read_text())
+        workers = workers_of(config)
+        lost = sorted(rank for rank, worker in workers.items() if parent_of(worker.pid) == torchrun.processes[1].pid)
+        torchrun.kill_with_workers(1)
+        code = torchrun.processes[0].wait(100)
+    assert code == 0 and len(lost) == 2, torchrun.said()
+    (resume,) = run.lines("resume")
+    last, total = resume["step"], run.lines("end")[0]["step"]
+    starts = list(tmp_path.glob("seen.*"))
+    assert len(starts) == 6, starts
+    check_epochs({rank: seen_by(starts, rank) for rank in range(4)}, set(lost), last, total)
+
+
+def check_epochs(seen: dict[int, list[list[list[int]]]], lost: set[int], last: int, total: int) -> None:
+    """`last`: the step of the loss; two workers go on then, to step `total`."""
+    looks = {len(seen[rank][1]) - (total - last) for rank in (0, 1)}  # how often the model is tried before the first step
+    (look,) = looks
+    assert 0 <= look <= 3
+    before = [number for rank in range(4) for batch in seen[rank][0][look:look + last] for number in batch]
+    after = [batch for rank in (0, 1) for batch in seen[rank][1][look:]]
+    cut = (SAMPLES - 4 * BATCH * last) // (2 * BATCH)  # steps of the first epoch after the loss
+    first, second = ([number for rank in (0, 1) for batch in seen[rank][1][look:][part] for number in batch]
+                     for part in (slice(0, cut), slice(cut, None)))
+    assert len(after) == 2 * (total - last) and sorted(second) == list(range(SAMPLES))
+    missing = set(range(SAMPLES)) - set(before + first)
+    assert len(before + first) == len(set(before + first)) == SAMPLES - len(missing)
+    shorter = {rank for rank in range(4) if len(seen[rank][0]) < look + last}
+    assert shorter <= lost and len(missing) == BATCH * len(shorter), (shorter, lost, missing)
+    assert all(len(seen[rank][0]) == look + last - 1 for rank in shorter)

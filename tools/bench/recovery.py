@@ -2,6 +2,7 @@
 """How long a run stands still when a worker or a machine is lost, or comes, and how many steps are repeated.
 
     sudo .venv/bin/python tools/bench/recovery.py cluster torchrun workers quiet accuracy [--rounds 10] [--mbit 100] [--timeout-s 5]
+    sudo .venv/bin/python tools/bench/recovery.py quiet --memory-mb 640
 
 cluster: tools/cluster; torchrun: an agent on each machine with the command of docs/deploy.md, and its store on a machine that does
 not train; both for three machines, which are network namespaces with folders of their own. workers: --workers 4 --max-restarts.
@@ -11,6 +12,7 @@ accuracy: the loss at the end of runs of 4 workers that lose one in the middle a
 go on with 3, for three seeds.
 
 quiet: eight workers beside four compilers, while one worker or another is stopped for 2 s (SIGSTOP): nobody must be taken for lost.
+With --memory-mb they share so much memory.
 """
 
 from __future__ import annotations
@@ -253,9 +255,9 @@ def child_of(parent: int, rank: int) -> int:
     raise SystemExit(f"no worker {rank}")
 
 
-def start_workers(folder: Path, arguments: argparse.Namespace, *flags: str) -> subprocess.Popen:
+def start_workers(folder: Path, arguments: argparse.Namespace, *flags: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen:
     """Of one machine."""
-    return subprocess.Popen([str(PROGRAM), str(ROOT / "configs/digits.yaml"), *flags, "--set", f"output={folder / 'run'}",
+    return subprocess.Popen([*prefix, str(PROGRAM), str(ROOT / "configs/digits.yaml"), *flags, "--set", f"output={folder / 'run'}",
                              *settings(arguments.timeout_s)], env=environment(), stdout=(folder / "out").open("w"),
                             stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -285,8 +287,26 @@ def measure_workers(rounds: int, arguments: argparse.Namespace) -> None:
     shutil.rmtree(folder)
 
 
-COMPILER = ["bash", "-c", "while :; do g++ -std=c++20 -fsyntax-only -O2 -x c++ -include $0/torch/torch.h -I$0 -I$0/torch/csrc/api/include "
-            "/dev/null; done"]
+COMPILER = ["bash", "-c", "while g++ -std=c++20 -fsyntax-only -x c++ -include torch/torch.h -I$0 -I$0/torch/csrc/api/include /dev/null; "
+            "do :; done"]
+
+
+class MemoryLimit:
+    """A control group (version 1) for processes that begin with `prefix`. The pages of the program's files count, too."""
+
+    def __init__(self, mb: int) -> None:
+        self.group = Path(f"/sys/fs/cgroup/memory/decent-recovery-{os.getpid()}")
+        self.group.mkdir()
+        (self.group / "memory.limit_in_bytes").write_text(f"{mb}M")
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("1")  # else these pages are already counted elsewhere
+        self.prefix = ("bash", "-c", 'echo $$ > "$0" && exec "$@"', str(self.group / "cgroup.procs"))
+
+    def end(self) -> int:
+        """How often pages had to go to make room."""
+        count = int((self.group / "memory.failcnt").read_text())
+        self.group.rmdir()
+        return count
 
 
 def measure_quiet(rounds: int, arguments: argparse.Namespace) -> None:
@@ -294,12 +314,13 @@ def measure_quiet(rounds: int, arguments: argparse.Namespace) -> None:
     import torch
 
     folder = Path(tempfile.mkdtemp(prefix="decent-recovery-"))
-    process = start_workers(folder, arguments, "--workers", "8")
+    limit = MemoryLimit(arguments.memory_mb) if arguments.memory_mb else None
+    process = start_workers(folder, arguments, "--workers", "8", prefix=limit.prefix if limit else ())
     headers = str(Path(torch.__file__).parent / "include")
     compilers = [subprocess.Popen([*COMPILER, headers], start_new_session=True) for _ in range(4)]
     watch = Watch([folder / "run"])
     try:
-        wait_for(lambda: watch.last_step() >= 100, "training", folder)
+        wait_for(lambda: watch.last_step() >= 20, "training", folder)
         begin, first = time.monotonic(), watch.last_step()
         for number in range(rounds):
             time.sleep(8)
@@ -309,6 +330,7 @@ def measure_quiet(rounds: int, arguments: argparse.Namespace) -> None:
             os.kill(worker, signal.SIGCONT)
         time.sleep(arguments.timeout_s + 5)
         ended = process.poll()
+        assert all(each.poll() is None for each in compilers), "a compiler failed"
         print(f"quiet: {watch.last_step() - first} steps in {time.monotonic() - begin:.0f} s, {rounds} times a worker was stopped for 2 s: "
               + ("nobody was taken for lost" if ended is None else f"ended with {ended}; see {folder}"), flush=True)
     finally:
@@ -318,6 +340,8 @@ def measure_quiet(rounds: int, arguments: argparse.Namespace) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
         process.wait()
+        if limit:
+            print(f"under a limit of {arguments.memory_mb} MiB, which was reached {limit.end()} times", flush=True)
     if ended is None:
         shutil.rmtree(folder)
 
@@ -369,6 +393,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["worker", "first worker", "agent", "first agent", "machine", "first machine"])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--mbit", type=int, default=100)
+    parser.add_argument("--memory-mb", type=int, help="of quiet")
     parser.add_argument("--timeout-s", type=float, default=5)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing is left behind

@@ -30,6 +30,11 @@ std::string scores(const EvalMetrics& metrics) {
 
 }  // namespace
 
+std::string speed_text(double samples_per_s) {
+  const std::string number = fmt::format("{:.0f}", samples_per_s);
+  return number + (number == "1" ? " sample/s" : " samples/s");
+}
+
 std::string duration_text(double seconds) {
   const auto total = static_cast<std::int64_t>(std::llround(seconds));
   if (total >= 3600)
@@ -89,10 +94,10 @@ std::string fixed_mode_warning(const std::string& model,
 
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps) {
   const double left = static_cast<double>(total_steps - metrics.step) * metrics.step_ms / 1e3;
-  return fmt::format(
-      "step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  lr {:.2e}  {:.0f} samples/s  left {}",
-      metrics.step, std::to_string(total_steps).size(), total_steps, metrics.epoch,
-      printable(metrics.loss), metrics.lr, metrics.samples_per_s, duration_text(left));
+  return fmt::format("step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  lr {:.2e}  {}  left {}",
+                     metrics.step, std::to_string(total_steps).size(), total_steps, metrics.epoch,
+                     printable(metrics.loss), metrics.lr, speed_text(metrics.samples_per_s),
+                     duration_text(left));
 }
 
 std::string evaluation_line(const EvalMetrics& metrics, int workers) {
@@ -133,9 +138,8 @@ std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summa
                                      "{:.2f} for data",
                                      train.step_ms, train.comm_wait_ms, train.data_wait_ms)));
   }
-  lines.push_back(row(
-      "speed", fmt::format("{:.0f} samples/s overall",
-                           static_cast<double>(summary.samples) / std::max(summary.wall_s, 1e-9))));
+  const double speed = static_cast<double>(summary.samples) / std::max(summary.wall_s, 1e-9);
+  lines.push_back(row("speed", speed_text(speed) + " overall"));
   for (const auto& [what, file] : summary.end.files) lines.push_back(row(what, file));
   lines.push_back(row("figures", folder.metrics().string()));
   if (summary.has_page) lines.push_back(row("page", folder.report().string()));

@@ -81,5 +81,7 @@ std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summa
 
 /// "1:35", "1:01:01".
 std::string duration_text(double seconds);
+/// "1600 samples/s".
+std::string speed_text(double samples_per_s);
 
 }  // namespace decent

@@ -43,7 +43,7 @@ std::string progress_bar_text(const Progress& p, std::size_t width) {
   };
   if (p.loss) figures.push_back(fmt::format("loss {:.4f}", printable(*p.loss)));
   if (p.accuracy) figures.push_back(fmt::format("accuracy {:.2f}%", printable(100 * *p.accuracy)));
-  figures.push_back(fmt::format("{:.0f} samples/s", p.samples_per_s));
+  figures.push_back(speed_text(p.samples_per_s));
   figures.push_back(fmt::format("epoch {:.2f}", p.epoch));
 
   // The last column stays free: some terminals wrap as soon as it is written.

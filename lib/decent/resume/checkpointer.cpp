@@ -1,7 +1,6 @@
 #include "decent/resume/checkpointer.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "decent/checkpoint/checksum.h"
@@ -24,6 +23,24 @@ std::uint64_t size_of(const std::filesystem::path& file) {
   std::error_code absent;
   const std::uint64_t size = std::filesystem::file_size(file, absent);
   return absent ? 0 : size;
+}
+
+template <typename T>
+using Attempts = std::vector<Attempt<T>>;
+
+template <typename T>
+bool has_value(const Attempt<T>& attempt) {
+  return attempt.value.has_value();
+}
+
+bool has_done(const Attempt<bool>& attempt) { return attempt.value.value_or(false); }
+
+// Empty if nobody failed.
+template <typename T>
+std::string first_message(const Attempts<T>& attempts) {
+  const auto failed = std::ranges::find_if(
+      attempts, [](const auto& attempt) { return !attempt.outcome.message.empty(); });
+  return failed == attempts.end() ? "" : failed->outcome.message;
 }
 
 }  // namespace
@@ -52,8 +69,6 @@ Checkpointer::Checkpointer(CheckpointerOptions options)
 Checkpointer::~Checkpointer() {
   if (thread_.joinable()) thread_.join();
 }
-
-bool Checkpointer::leads() const { return leader_of(options_.team.rank()) == options_.team.rank(); }
 
 void Checkpointer::check() {
   const std::lock_guard lock(mutex_);
@@ -152,7 +167,8 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   Manifest manifest = manifest_of(progress);
   for (const int rank : progress.workers.ranks) {
     CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value().file;
-    if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));
+    if (options_.copies_alike)
+      file.shared_in = progress.workers.place_of(options_.leaders.of(rank));
     manifest.files.push_back(std::move(file));
   }
   return manifest;
@@ -190,12 +206,12 @@ WrittenPart Checkpointer::write_own(const Progress& progress) {
 // The lines of the metrics that other folders lack, which are durable here.
 AddedLines Checkpointer::new_lines() {
   options_.before_publishing();
-  if (!options_.team.speaks() || !has_several_folders(options_.leaders)) return {};
+  if (!options_.team.speaks() || !options_.leaders.has_several_folders()) return {};
   return lines_from(options_.metrics, given_);
 }
 
 void Checkpointer::keep_lines() const {
-  if (leader_of(options_.team.rank()) != leader_of(Team::kSpeaker) && !lines_.text.empty())
+  if (!options_.leaders.shares_with_speaker(options_.team.rank()) && !lines_.text.empty())
     put_lines(options_.metrics, lines_);
 }
 
@@ -212,41 +228,34 @@ bool Checkpointer::publish(const Manifest& manifest) {
 
 // ---- a farewell -----------------------------------------------------------------------------
 
-// In each folder the lowest worker that is left leads.
-void Checkpointer::lead_without(const std::set<int>& lost) {
-  std::map<int, int> leaders;  // by the leader so far
-  for (int rank = 0; rank < static_cast<int>(options_.leaders.size()); ++rank) {
-    if (!lost.contains(rank)) leaders.emplace(leader_of(rank), rank);
-  }
-  for (int& leader : options_.leaders) {
-    const auto next = leaders.find(leader);
-    if (next != leaders.end()) leader = next->second;
-  }
-}
-
 // Whether all of that step's files are in folders that workers who are left can read.
 bool Checkpointer::is_complete_without(const std::set<int>& lost, std::int64_t step) const {
-  return published_step_ == step &&
-         std::ranges::none_of(lost, [&](int rank) { return lost.contains(leader_of(rank)); });
+  return published_step_ == step && std::ranges::none_of(lost, [&](int rank) {
+           return lost.contains(options_.leaders.of(rank));
+         });
 }
 
 // Workers may be found to be silent one after another, so that the answer changes.
 bool Checkpointer::saves() const { return options_.team.control().farewell().saves(); }
 
+// Whether that step was saved before, with all workers.
+bool Checkpointer::is_saved_without(const std::set<int>& lost, std::int64_t step) const {
+  const auto complete = options_.team.attempt_of_survivors(
+      "farewell/complete", [&] { return is_complete_without(lost, step); });
+  return std::ranges::any_of(complete, has_done);
+}
+
 // A thread that writes an earlier step gives up by itself (Control::gather). Its errors do not
 // count any more.
-bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensors& state,
-                                     const std::function<void()>& take_folder) {
+std::optional<std::string> Checkpointer::save_of_survivors(
+    const Progress& progress, const NamedTensors& state, const std::function<void()>& take_folder) {
   if (thread_.joinable()) thread_.join();
   failure_ = nullptr;
   const Team& team = options_.team;
   const std::set<int> lost = team.control().farewell().lost();
-  lead_without(lost);
-  const auto complete = team.attempt_of_survivors(
-      "farewell/complete", [&] { return is_complete_without(lost, progress.step); });
-  if (std::ranges::any_of(complete, [](const auto& each) { return each.value.value_or(false); }))
-    return true;
-  if (!saves()) return false;
+  options_.leaders = options_.leaders.without(lost);
+  if (is_saved_without(lost, progress.step)) return std::nullopt;
+  if (!saves()) return "";
   options_.copies_alike = false;
   last_step_ = progress.step;
   const auto ready = team.attempt_of_survivors("farewell/ready", [&] {
@@ -257,50 +266,64 @@ bool Checkpointer::save_of_survivors(const Progress& progress, const NamedTensor
     options_.folder.clear_leftovers();  // of a save that was given up
     return true;
   });
-  const Outcome& of_leader = ready[static_cast<std::size_t>(leader_of(team.rank()))].outcome;
+  const int leader = options_.leaders.of(team.rank());
+  const Outcome& of_leader = ready[static_cast<std::size_t>(leader)].outcome;
   const auto written = team.attempt_of_survivors("farewell/written", [&] {
     if (of_leader.code != ExitCode::done) throw Error(of_leader.code, of_leader.message);
     return write_own(progress);
   });
-  Manifest own = manifest_of(progress);
-  bool any = false;
-  for (const int rank : progress.workers.ranks) {
-    const auto& part = written[static_cast<std::size_t>(rank)].value;
-    any = any || part.has_value();
-    own.files.push_back(part ? part->file : CheckpointFile());
+  if (std::ranges::none_of(written, has_value<WrittenPart>)) {
+    discard_as_survivor(progress.step);
+    return first_message(written);
   }
-  if (!any) return false;
   const auto& of_speaker = written[Team::kSpeaker].value;
   lines_ = of_speaker ? of_speaker->lines : AddedLines();
-  // Should one more worker be lost meanwhile, not all have received the same. The lowest one's list
-  // counts for all.
-  const auto manifests =
-      team.attempt_of_survivors("farewell/manifest", [&] { return print_manifest(own); });
-  const auto first =
-      std::ranges::find_if(manifests, [](const auto& each) { return each.value.has_value(); });
-  const Manifest manifest = parse_manifest(*first->value, "manifest.json");
-  const bool is_saved = publish_with_survivors(manifest, of_leader.code == ExitCode::done);
-  if (is_saved && leads())
+  const Manifest manifest = manifest_of_survivors(progress, written);
+  const auto why_not = publish_with_survivors(manifest, of_leader.code == ExitCode::done);
+  discard_as_survivor(progress.step);
+  if (!why_not && leads())
     prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
-  return is_saved;
+  return why_not;
 }
 
-// If the leader of a folder is lost meanwhile, the next one publishes there.
-bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_is_ready) {
+// What has not appeared in this folder, which makes room on a full disk. The other part of a run
+// that was cut in two may be writing it.
+void Checkpointer::discard_as_survivor(std::int64_t step) const {
+  if (leads() && saves()) options_.folder.discard(step);
+}
+
+// Should one more worker be lost meanwhile, not all have received the same parts. The lowest one's
+// list counts for all.
+Manifest Checkpointer::manifest_of_survivors(
+    const Progress& progress, const std::vector<Attempt<WrittenPart>>& written) const {
+  Manifest own = manifest_of(progress);
+  for (const int rank : progress.workers.ranks) {
+    const auto& part = written[static_cast<std::size_t>(rank)].value;
+    own.files.push_back(part ? part->file : CheckpointFile());
+  }
+  const auto manifests =
+      options_.team.attempt_of_survivors("farewell/manifest", [&] { return print_manifest(own); });
+  const auto first = std::ranges::find_if(manifests, has_value<std::string>);
+  return parse_manifest(*first->value, "manifest.json");
+}
+
+// If the leader of a folder is lost meanwhile, the next one publishes there. Returns why no folder
+// has the checkpoint; nothing if one has it.
+std::optional<std::string> Checkpointer::publish_with_survivors(const Manifest& manifest,
+                                                                bool folder_is_ready) {
   const Team& team = options_.team;
-  bool is_saved = false;
+  std::optional<std::string> why_not = "";
   std::set<int> lost;
   do {
     lost = team.control().farewell().lost();
-    lead_without(lost);
+    options_.leaders = options_.leaders.without(lost);
     const auto published = team.attempt_of_survivors("farewell/published", [&] {
       return leads() && folder_is_ready && saves() && publish_as_survivor(manifest, lost);
     });
-    is_saved = is_saved || std::ranges::any_of(published, [](const auto& each) {
-                 return each.value.value_or(false);
-               });
+    if (std::ranges::any_of(published, has_done)) why_not.reset();
+    if (why_not && why_not->empty()) why_not = first_message(published);
   } while (team.control().farewell().lost() != lost);
-  return is_saved;
+  return why_not;
 }
 
 // The files in folders of which all workers are lost are no part of the checkpoint. Returns whether
@@ -308,7 +331,7 @@ bool Checkpointer::publish_with_survivors(const Manifest& manifest, bool folder_
 bool Checkpointer::publish_as_survivor(Manifest manifest, const std::set<int>& lost) {
   const CheckpointFolder& folder = options_.folder;
   for (int rank = 0; rank < static_cast<int>(manifest.files.size()); ++rank) {
-    if (lost.contains(leader_of(rank)))
+    if (lost.contains(options_.leaders.of(rank)))
       manifest.files[static_cast<std::size_t>(rank)] = CheckpointFile();
   }
   const std::filesystem::path writing = folder.writing_path_of(manifest.step);

@@ -31,16 +31,17 @@
 #include "decent/checkpoint/manifest.h"
 #include "decent/comm/team.h"
 #include "decent/config/recipe.h"
+#include "decent/resume/folder_leaders.h"
 #include "decent/resume/history.h"
 #include "decent/resume/replica_image.h"
 
 namespace decent {
 
 struct CheckpointerOptions {
-  Team team;                       // the writing thread uses its agreements, too
-  std::vector<int> leaders = {0};  // by rank: the lowest rank that shares its folder
-  bool copies_alike = false;       // all workers have the same parameters and optimizer states
-  CheckpointFolder folder;         // as this worker sees it
+  Team team;  // the writing thread uses its agreements, too
+  FolderLeaders leaders = {};
+  bool copies_alike = false;  // all workers have the same parameters and optimizer states
+  CheckpointFolder folder;    // as this worker sees it
   CheckpointRecipe recipe = {};
   bool higher_is_better = false;  // of the metric recipe.keep_best
   Manifest manifest = {};         // what all checkpoints of the run have in common
@@ -102,10 +103,10 @@ class Checkpointer {
   /// worker that is left leads, and calls `take_folder` before anything is written. Workers that
   /// cannot write are left out. Should these turn out to be the smaller part of a run that was cut
   /// in two, they publish nothing. If that step was saved already, with the files of the lost
-  /// workers where others can read them, nothing is written. Returns whether there is a checkpoint
-  /// now. Collective among the workers that are left.
-  bool save_of_survivors(const Progress& progress, const NamedTensors& state,
-                         const std::function<void()>& take_folder);
+  /// workers where others can read them, nothing is written. Returns why there is no checkpoint of
+  /// the step now; nothing if there is one. Collective among the workers that are left.
+  std::optional<std::string> save_of_survivors(const Progress& progress, const NamedTensors& state,
+                                               const std::function<void()>& take_folder);
 
   /// Throws the error of this worker's part of the last save, if one is known already.
   void check();
@@ -123,19 +124,21 @@ class Checkpointer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  int leader_of(int rank) const { return options_.leaders.at(static_cast<std::size_t>(rank)); }
-  bool leads() const;
+  bool leads() const { return options_.leaders.leads(options_.team); }
   void start(bool in_background, const std::function<void()>& work);
   void keep_failure() noexcept;
   void write(const Progress& progress, Clock::time_point begin);
   void amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations);
   std::optional<Manifest> write_replicas(const Progress& progress);
   Manifest manifest_of(const Progress& progress) const;
-  void lead_without(const std::set<int>& lost);
   bool saves() const;
-  bool publish_with_survivors(const Manifest& manifest, bool folder_is_ready);
+  void discard_as_survivor(std::int64_t step) const;
+  Manifest manifest_of_survivors(const Progress& progress,
+                                 const std::vector<Attempt<WrittenPart>>& written) const;
+  std::optional<std::string> publish_with_survivors(const Manifest& manifest, bool folder_is_ready);
   bool publish_as_survivor(Manifest manifest, const std::set<int>& lost);
   bool is_complete_without(const std::set<int>& lost, std::int64_t step) const;
+  bool is_saved_without(const std::set<int>& lost, std::int64_t step) const;
   WrittenPart write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
   AddedLines new_lines();

@@ -62,15 +62,7 @@ std::size_t source_of(const std::vector<HistoryState>& states) {
   return longest;
 }
 
-bool leads(const Team& team, const std::vector<int>& leaders) {
-  return leaders.at(static_cast<std::size_t>(team.rank())) == team.rank();
-}
-
 }  // namespace
-
-bool has_several_folders(const std::vector<int>& leaders) {
-  return std::ranges::any_of(leaders, [&](int leader) { return leader != leaders.front(); });
-}
 
 AddedLines lines_from(const std::filesystem::path& metrics, std::uint64_t begin) {
   std::ifstream file(metrics, std::ios::binary);
@@ -90,33 +82,33 @@ void put_lines(const std::filesystem::path& metrics, const AddedLines& lines) {
   file.sync();
 }
 
-void share_history(const Team& team, const std::vector<int>& leaders, const RunFolder& folder,
+void share_history(const Team& team, const FolderLeaders& leaders, const RunFolder& folder,
                    bool may_have) {
-  if (!has_several_folders(leaders)) return;
+  if (!leaders.has_several_folders()) return;
   const std::vector<HistoryState> states =
-      team.agree("history", [&] { return state_in(folder, may_have && leads(team, leaders)); });
+      team.agree("history", [&] { return state_in(folder, may_have && leaders.leads(team)); });
   const std::size_t source = source_of(states);
   const auto differs = [&](int leader) {
     return states[static_cast<std::size_t>(leader)].checksum != states[source].checksum;
   };
-  if (std::ranges::none_of(leaders, differs)) return;
+  if (std::ranges::none_of(leaders.all(), differs)) return;
   const bool gives = team.rank() == static_cast<int>(source);
   const HistoryTexts texts = team.agree(
       "history/texts", [&] { return gives ? texts_in(folder) : HistoryTexts{}; })[source];
   team.agree("history/kept", [&] {
-    if (!leads(team, leaders) || !differs(team.rank())) return;
+    if (!leaders.leads(team) || !differs(team.rank())) return;
     write_file(folder.metrics(), texts.metrics);
     write_file(folder.run(), texts.run);
   });
 }
 
-void share_run_file(const Team& team, const std::vector<int>& leaders, const RunFolder& folder) {
-  if (!has_several_folders(leaders)) return;
+void share_run_file(const Team& team, const FolderLeaders& leaders, const RunFolder& folder) {
+  if (!leaders.has_several_folders()) return;
   const std::string text = team.agree("run.json/text", [&] {
     return team.speaks() ? read_text(folder.run()) : std::string();
   })[Team::kSpeaker];
   team.agree("run.json/kept", [&] {
-    if (leads(team, leaders) && !team.speaks()) write_file(folder.run(), text);
+    if (leaders.leads(team) && !team.speaks()) write_file(folder.run(), text);
   });
 }
 

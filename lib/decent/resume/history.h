@@ -6,16 +6,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "decent/comm/team.h"
+#include "decent/resume/folder_leaders.h"
 #include "decent/runfolder/run_folder.h"
 
 namespace decent {
-
-/// Whether there are other folders than that of the worker that speaks. `leaders`: by rank, the
-/// lowest rank that shares its folder.
-bool has_several_folders(const std::vector<int>& leaders);
 
 /// Whole lines of a file of metrics.
 struct AddedLines {
@@ -33,11 +29,11 @@ void put_lines(const std::filesystem::path& metrics, const AddedLines& lines);
 /// Gives all folders the same history: the longest one among workers of whom `may_have` is true, or
 /// that of the worker that speaks if there is none. All files have been cut to the step after which
 /// the run goes on. Collective. Throws SharedError.
-void share_history(const Team& team, const std::vector<int>& leaders, const RunFolder& folder,
+void share_history(const Team& team, const FolderLeaders& leaders, const RunFolder& folder,
                    bool may_have);
 
 /// Gives the run.json of the worker that speaks to all other folders. Collective. Throws
 /// SharedError.
-void share_run_file(const Team& team, const std::vector<int>& leaders, const RunFolder& folder);
+void share_run_file(const Team& team, const FolderLeaders& leaders, const RunFolder& folder);
 
 }  // namespace decent

@@ -155,7 +155,7 @@ RunOutput open_output(const ResumeContext& context, const FoundCheckpoint* start
   const CheckpointFolder checkpoints(folder.checkpoints());
   const std::vector<int> sharing = workers_sharing(team, folder.path());
   const bool leads = sharing.front() == team.rank();
-  RunOutput output{.leaders = team.gather("leaders", sharing.front())};
+  RunOutput output{.leaders = FolderLeaders(team.gather("leaders", sharing.front()))};
   // Later checkpoints are set aside before any line of the metrics is removed. So the folder holds
   // one run up to one step whenever this is cut short.
   team.agree("checkpoints", [&] {

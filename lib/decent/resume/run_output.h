@@ -10,6 +10,7 @@
 #include "decent/comm/team.h"
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/context.h"
+#include "decent/resume/folder_leaders.h"
 
 namespace decent {
 
@@ -30,7 +31,7 @@ enum class RunBegins {
 };
 
 struct RunOutput {
-  std::vector<int> leaders;  // by rank: the lowest rank that shares its folder
+  FolderLeaders leaders;
   /// Whether the checkpoint that the run resumes from is in this folder.
   bool holds_checkpoint = false;
 };

@@ -1,6 +1,5 @@
 #include "decent/train/session.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -53,7 +52,7 @@ Session::Session(Run its_run, Team its_team, Log& its_log, SessionOptions its_op
       options(std::move(its_options)),
       folder(recipe().output),
       trace(make_trace(run, folder, team.rank())) {
-  if (std::ranges::count(options.leaders, team.rank()) > 0 && run.task.learned.is_whole())
+  if (options.leaders.leads(team) && run.task.learned.is_whole())
     write_file(folder.data(), print_learned(run.task.learned));
   if (team.speaks()) {
     reporter =

@@ -11,6 +11,7 @@
 #include "decent/core/trace.h"
 #include "decent/parallel/trained_parameters.h"
 #include "decent/report/reporter.h"
+#include "decent/resume/folder_leaders.h"
 #include "decent/runfolder/log.h"
 #include "decent/runfolder/run_folder.h"
 #include "decent/train/plan.h"
@@ -19,8 +20,7 @@ namespace decent {
 
 struct SessionOptions {
   std::string run_id;  // of the whole run, for its checkpoints
-  /// By rank: the lowest rank that shares its folder, which manages the checkpoints there.
-  std::vector<int> leaders = {0};
+  FolderLeaders leaders = {};
   /// Whether torchrun started this worker; see StopTime.
   bool torchrun = false;
   /// Called at each line of the metrics and each save; throws if the output folder does not belong

@@ -276,17 +276,25 @@ Checkpointer::Progress Trainer::progress() {
   return progress;
 }
 
-std::optional<std::filesystem::path> Trainer::save_of_survivors() {
+std::string Trainer::save_of_survivors() {
   control().arrive();
   control().report(Operation::saving);
-  if (!control().saves_in_farewell() || step() == session_.run.plan.first_step) return std::nullopt;
-  step_.settle();
-  lines_.keep();
-  Checkpointer::Progress last = progress();
-  last.lost_at = seconds_since_epoch(control().lost_at());
-  const bool saved = checkpointer_.save_of_survivors(last, state(), session_.options.take_folder);
-  if (!saved) return std::nullopt;
-  return CheckpointFolder(session_.folder.checkpoints()).path_of(step());
+  std::optional<std::string> why_not = "";
+  if (control().saves_in_farewell() && step() > session_.run.plan.first_step) {
+    step_.settle();
+    lines_.keep();
+    Checkpointer::Progress last = progress();
+    last.lost_at = seconds_since_epoch(control().lost_at());
+    why_not = checkpointer_.save_of_survivors(last, state(), session_.options.take_folder);
+  }
+  if (!why_not) {
+    const CheckpointFolder checkpoints(session_.folder.checkpoints());
+    return "The others have saved all steps in '" + checkpoints.path_of(step()).string() +
+           "'; go on with --resume auto";
+  }
+  if (!control().farewell().saves())
+    return "These workers save nothing, because as many others may still be there, or more";
+  return "Nothing was saved after that" + (why_not->empty() ? "" : ": " + *why_not);
 }
 
 std::filesystem::path Trainer::save_stopped() {
@@ -323,12 +331,8 @@ void Trainer::finish() {
 // in its own folder.
 bool Trainer::speaks_for_lost() const {
   const Farewell farewell = control().farewell();
-  if (!farewell.is_lost(Team::kSpeaker)) return false;
-  const std::vector<int>& leaders = session_.options.leaders;
-  const auto leader_of = [&](int rank) { return leaders[static_cast<std::size_t>(rank)]; };
-  int lowest = 0;
-  while (leader_of(lowest) != leader_of(session_.team.rank()) || farewell.is_lost(lowest)) ++lowest;
-  return lowest == session_.team.rank();
+  return farewell.is_lost(Team::kSpeaker) &&
+         session_.options.leaders.without(farewell.lost()).leads(session_.team);
 }
 
 void Trainer::note_end(const std::string& status, const std::string& error) {

@@ -59,10 +59,10 @@ class Trainer {
   std::filesystem::path save_stopped();
 
   /// Saves, with the workers that are left, the state in which the run has ended after a loss, and
-  /// returns the folder of the checkpoint; nothing if these workers do not save
+  /// returns what came of it, for the user: nothing is saved if other workers may save
   /// (Farewell::saves), if no step was trained, or if nobody could write. Collective among the
   /// workers that are left.
-  std::optional<std::filesystem::path> save_of_survivors();
+  std::string save_of_survivors();
 
   /// Finishes a run that completed: waits until the last checkpoint is durable; the worker that
   /// speaks then writes the averaged model, the best one if there is one, and the summary.

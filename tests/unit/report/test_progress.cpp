@@ -103,6 +103,12 @@ TEST(ProgressLine, TellsWhereTheRunIs) {
   EXPECT_THAT(progress_line(metrics, 50 + 36610), ::testing::EndsWith("left 1:01:01"));
 }
 
+TEST(SpeedText, CountsInSamples) {
+  EXPECT_EQ(speed_text(1.4), "1 sample/s");
+  EXPECT_EQ(speed_text(0.4), "0 samples/s");
+  EXPECT_EQ(speed_text(1.5), "2 samples/s");
+}
+
 EvalMetrics evaluation() {
   return {.step = 9,
           .epoch = 1,

@@ -97,7 +97,7 @@ class AlikeCheckpoint : public ::testing::Test {
     testing::run_worlds(static_cast<int>(machines.size()), [&](World& world) {
       const int rank = world.launch().rank;
       Checkpointer checkpointer({.team = testing::team_of(world),
-                                 .leaders = leaders,
+                                 .leaders = FolderLeaders(leaders),
                                  .copies_alike = true,
                                  .folder = on(machines[static_cast<std::size_t>(rank)])});
       checkpointer.save({.workers = world.membership(), .step = kStep}, state_of(rank), false);

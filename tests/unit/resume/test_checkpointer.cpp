@@ -75,7 +75,7 @@ TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
   testing::run_worlds(2, [&](World& world) {
     const int rank = world.launch().rank;
     Checkpointer checkpointer({.team = testing::team_of(world),
-                               .leaders = {0, 0},
+                               .leaders = FolderLeaders({0, 0}),
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
     checkpointer.save(progress_of(world, 10), state_of(rank));
@@ -94,7 +94,7 @@ TEST(Checkpointer, RemovesNothingBeforeAnEvaluation) {
   const CheckpointFolder folder(run / "checkpoints");
   testing::run_worlds(2, [&](World& world) {
     Checkpointer checkpointer({.team = testing::team_of(world),
-                               .leaders = {0, 0},
+                               .leaders = FolderLeaders({0, 0}),
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
     Checkpointer::Progress progress = progress_of(world, 10);
@@ -124,7 +124,7 @@ TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {
     const bool is_second = world.launch().rank == 1;
     bool disk_is_full = is_second;
     Checkpointer checkpointer({.team = testing::team_of(world),
-                               .leaders = {0, 0},
+                               .leaders = FolderLeaders({0, 0}),
                                .folder = folder,
                                .recipe = keep_one(),
                                .before_publishing = [&] {
