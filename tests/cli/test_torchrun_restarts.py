@@ -213,7 +213,7 @@ def seen_by(starts: list[Path], rank: int) -> list[list[list[int]]]:
 
 
 def test_samples_of_an_epoch_when_a_machine_is_lost(tmp_path: Path) -> None:
-    """Each at most once, and none is missing but those that the lost workers had of the last step."""
+    """Each at most once, and none is missing but those of steps that the lost workers had not begun."""
     write_model_that_tells(tmp_path / "net.pt")
     write_safetensors(tmp_path / "data.safetensors", {"x": np.arange(SAMPLES, dtype=np.float32)[:, None],
                                                       "y": np.arange(SAMPLES) % 2})
@@ -226,8 +226,9 @@ def test_samples_of_an_epoch_when_a_machine_is_lost(tmp_path: Path) -> None:
     elastic = ["--nnodes", "1:2", "--nproc-per-node", 2, "--max-restarts", 3, "--rdzv-backend", "c10d", "--rdzv-endpoint",
                f"127.0.0.1:{free_port()}", "--rdzv-id", "digits", "--local-addr", "127.0.0.1",
                "--rdzv-conf", "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"]
+    machines = [[*elastic[:-1], f"{elastic[-1]},is_host={host}"] for host in (1, 0)]  # the store's outlives the loss
     run = Run(tmp_path / "run", [])
-    with agents(config, [elastic, elastic], program, **{VARIABLE: 1}) as torchrun:
+    with agents(config, machines, program, **{VARIABLE: 1}) as torchrun:
         metrics = tmp_path / "run" / "metrics.jsonl"
         torchrun.wait_for(lambda: metrics.exists() and '"step":100,' in metrics.read_text())
         workers = workers_of(config)
@@ -255,6 +256,7 @@ def check_epochs(seen: dict[int, list[list[list[int]]]], lost: set[int], last: i
     assert len(after) == 2 * (total - last) and sorted(second) == list(range(SAMPLES))
     missing = set(range(SAMPLES)) - set(before + first)
     assert len(before + first) == len(set(before + first)) == SAMPLES - len(missing)
-    shorter = {rank for rank in range(4) if len(seen[rank][0]) < look + last}
-    assert shorter <= lost and len(missing) == BATCH * len(shorter), (shorter, lost, missing)
-    assert all(len(seen[rank][0]) == look + last - 1 for rank in shorter)
+    # A step begins before the neighbour's weights of the step before are there, so the lost workers may be some steps behind.
+    behind = {rank: look + last - len(seen[rank][0]) for rank in range(4) if len(seen[rank][0]) < look + last}
+    print(f"lost {lost}, behind {behind}")
+    assert behind.keys() <= lost and max(behind.values(), default=0) <= 3 and len(missing) == BATCH * sum(behind.values()), behind
