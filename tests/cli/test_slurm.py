@@ -205,6 +205,7 @@ def test_job_that_loses_a_worker(slurm: Cluster, tmp_path: Path) -> None:
     assert tasks_of(job.number) == {}
     assert job.shown()["ExitCode"] == f"{128 + signal.SIGKILL}:0"
     assert_says(job.said(), "error: lost worker 2", "The others have saved all steps")
+    assert_whole(job.run)
     assert job.run.lines("end")[0]["step"] == job.run.checkpoints[-1]
 
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "../support/teams.h"
@@ -52,7 +53,7 @@ class RunOutputTest : public ::testing::Test {
 TEST_F(RunOutputTest, ResumingLeavesOneRunUpToOneStep) {
   const FoundCheckpoint start = found(10);
   const RunOutput output = open_output(context(), &start, RunBegins::resuming);
-  EXPECT_TRUE(output.leaders.leads(0));
+  EXPECT_EQ(output.leaders.all(), std::set<int>{0});
   EXPECT_TRUE(output.holds_checkpoint);
   EXPECT_EQ(checkpoints().steps(), (Steps{10, 5}));
   EXPECT_TRUE(std::filesystem::exists(folder().checkpoints() / "set-aside" / checkpoint_name(15)));
