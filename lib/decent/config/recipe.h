@@ -42,6 +42,16 @@ struct PrefixRecipe {
   bool operator==(const PrefixRecipe&) const = default;
 };
 
+/// model.lora: low-rank adapters of some weights, which train instead of the weights.
+struct LoraRecipe {
+  std::vector<std::string> match;  // globs
+  std::int64_t rank = 8;
+  double alpha = 16;
+  std::vector<std::string> train;  // globs
+  std::optional<std::filesystem::path> adapters;
+  bool operator==(const LoraRecipe&) const = default;
+};
+
 struct ModelRecipe {
   std::filesystem::path path;
   std::vector<ModelInput> inputs = {{.argument = "", .field = "x"}};
@@ -59,6 +69,7 @@ struct ModelRecipe {
   std::vector<std::string> freeze;
   std::vector<std::string> unfreeze;
   bool freeze_statistics = false;
+  std::optional<LoraRecipe> lora;
   ExportMode export_mode = ExportMode::eval;
   DeviceName device = DeviceName::automatic;
   bool fast_math = false;

@@ -65,6 +65,12 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "Batch norms whose parameters are frozen keep their running statistics and normalize by "
           "them in training.");
+  table.key("lora", &R::lora)
+      .may_differ()  // a path; the rest shows in the parameters and in a topic of its own
+      .on_resume(silent)
+      .doc(
+          "Low-rank adapters (LoRA) of the weights that `match` names train instead of all "
+          "parameters; null: none.");
   table.key("export_mode", &R::export_mode)
       .on_resume(silent)
       .doc(
@@ -150,6 +156,22 @@ Table<TrainRecipe> make_train_table() {
       .doc(
           "End the run after `patience` evaluations in a row whose `metric` is not better than the "
           "best by more than `min_delta`; null: never.");
+  return table;
+}
+
+Table<LoraRecipe> make_lora_table() {
+  using R = LoraRecipe;
+  Table<R> table;
+  table.required("match", &R::match)
+      .doc("Globs over parameters of at least two dimensions, each of which gets an adapter.");
+  table.key("rank", &R::rank).range(at_least(1)).doc("The rank of each adapter, B A.");
+  table.key("alpha", &R::alpha)
+      .range(above(0))
+      .doc("A weight W is read as W + (alpha / rank) B A.");
+  table.key("train", &R::train)
+      .doc("Globs over parameters that train as a whole, such as those of a new head.");
+  table.key("adapters", &R::adapters)
+      .doc("File of adapters to start from: the `adapters.safetensors` of a run.");
   return table;
 }
 
@@ -286,6 +308,11 @@ Table<Recipe> make_recipe_table() {
 }
 
 }  // namespace
+
+template <>
+const Table<LoraRecipe>& table_of<LoraRecipe>() {
+  return made_once<LoraRecipe, make_lora_table>();
+}
 
 template <>
 const Table<StopRecipe>& table_of<StopRecipe>() {

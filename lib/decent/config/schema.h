@@ -60,6 +60,8 @@ struct Codec<TopologyRecipe> {
 template <>
 inline constexpr bool kHasTable<HoldoutRecipe> = true;
 template <>
+inline constexpr bool kHasTable<LoraRecipe> = true;
+template <>
 inline constexpr bool kHasTable<StopRecipe> = true;
 template <>
 inline constexpr bool kHasTable<ParamGroupRecipe> = true;
@@ -68,6 +70,8 @@ inline constexpr bool kHasTable<EdgeRecipe> = true;
 
 template <>
 const Table<HoldoutRecipe>& table_of<HoldoutRecipe>();
+template <>
+const Table<LoraRecipe>& table_of<LoraRecipe>();
 template <>
 const Table<StopRecipe>& table_of<StopRecipe>();
 template <>

@@ -57,13 +57,17 @@ std::string data_in_archive(const std::filesystem::path& path) {
   return text_in_archive(path, kDataInFile);
 }
 
-std::string data_in_safetensors(const std::filesystem::path& path) {
+std::string text_in_safetensors(const std::filesystem::path& path, const char* name) {
   try {
     const MappedFile file(path);
-    return text_in_metadata(parse_safetensors(file.bytes(), path.string()).metadata, kDataInFile);
+    return text_in_metadata(parse_safetensors(file.bytes(), path.string()).metadata, name);
   } catch (const UserError&) {
     return "";
   }
+}
+
+std::string data_in_safetensors(const std::filesystem::path& path) {
+  return text_in_safetensors(path, kDataInFile);
 }
 
 }  // namespace decent

@@ -41,7 +41,8 @@ std::string text_in_archive(const std::filesystem::path& path, const char* name)
 /// The text under kDataInFile.
 std::string data_in_archive(const std::filesystem::path& path);
 
-/// The same for a safetensors file.
+/// The same for a safetensors file, except that damage counts as no text.
+std::string text_in_safetensors(const std::filesystem::path& path, const char* name);
 std::string data_in_safetensors(const std::filesystem::path& path);
 
 }  // namespace decent

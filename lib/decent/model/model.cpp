@@ -248,7 +248,6 @@ Model::Model(std::filesystem::path path, OpenedModel opened)
   collect_tensors();
   make_buffers_writable();
   find_buffer_slots();
-  check_trainable();
   const auto forward = forward_graph(module_);
   fixed_mode_operators_ = find_fixed_mode_operators(*forward);
   find_written_parameters(*forward);
@@ -382,6 +381,32 @@ std::vector<std::string> Model::freeze_statistics() {
                   "mode by itself");
 }
 
+void Model::add_adapters(const NamedTensors& weights, const NamedTensors& trained,
+                         const AdapterOptions& options) {
+  const auto is_in = [](const NamedTensors& tensors, const at::Tensor& tensor) {
+    return std::ranges::any_of(tensors,
+                               [&](const auto& each) { return each.second.is_same(tensor); });
+  };
+  for (const auto& [name, parameter] : written_parameters_) {
+    if (is_in(trained, parameter)) continue;
+    throw UserError(
+        model_in_quotes(path_) + ": forward writes into parameter '" + name +
+        "', which cannot be a part of the base of adapters; train it (model.lora.train)");
+  }
+  adapters_ = std::make_unique<Adapters>(module_, weights, options);
+  NamedTensors all = std::move(parameters_);
+  parameters_.clear();
+  auto adapter = adapters_->all().begin();
+  for (auto& [name, parameter] : all) {
+    parameter.requires_grad_(is_in(trained, parameter));
+    (parameter.requires_grad() ? parameters_ : base_).emplace_back(name, parameter);
+    if (!is_in(weights, parameter)) continue;
+    parameters_.emplace_back(lora_a_name(name), adapter->a);
+    parameters_.emplace_back(lora_b_name(name), adapter->b);
+    ++adapter;
+  }
+}
+
 void Model::train() {
   module_.train();
   for (torch::jit::Module& module : in_eval_mode_) module.eval();
@@ -436,9 +461,11 @@ void Model::check_signature(std::span<const ForwardInput> inputs) const {
 void Model::use_channels_last() {
   const at::NoGradGuard no_grad;
   channels_last_ = true;
-  for (auto& [name, parameter] : parameters_) {
-    const auto format = channels_last_of(parameter);
-    if (format) parameter.set_data(parameter.contiguous(*format));
+  for (const auto* tensors : {&parameters_, &base_}) {
+    for (const auto& [name, parameter] : *tensors) {
+      const auto format = channels_last_of(parameter);
+      if (format) parameter.set_data(parameter.contiguous(*format));
+    }
   }
 }
 
@@ -447,8 +474,8 @@ void Model::move_to(at::Device device) {
   const auto move = [&](const at::Tensor& tensor) {
     if (tensor.device() != device) tensor.set_data(tensor.to(device));
   };
-  for (const auto& [name, parameter] : parameters_) move(parameter);
-  for (const auto& [name, buffer] : buffers_) move(buffer);
+  for (const auto* tensors : {&parameters_, &base_, &buffers_})
+    for (const auto& [name, tensor] : *tensors) move(tensor);
   for (const at::Tensor& constant : constants_) move(constant);
   device_ = device;
 }
@@ -465,6 +492,7 @@ c10::IValue Model::run(std::span<const ForwardInput> inputs, std::span<const at:
       named.emplace(origin_->argument_of(inputs[i].argument), tensor);
     }
   }
+  const AppliedAdapters applied(adapters_.get());
   std::optional<Autocast> autocast;
   if (autocast_) autocast.emplace(device_.type(), *autocast_);
   std::optional<LogitsMode> logits;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/model/adapters.h"
 #include "decent/model/origin.h"
 
 namespace decent {
@@ -46,8 +47,7 @@ class Model {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Takes the content of a file, which open_model() reads. Throws UserError, with advice, if
-  /// nothing can be trained.
+  /// Takes the content of a file, which open_model() reads.
   Model(std::filesystem::path path, OpenedModel opened);
 
   torch::jit::Module& module() { return module_; }
@@ -57,16 +57,31 @@ class Model {
   /// What only the file's format can answer.
   const ModelOrigin& origin() const { return *origin_; }
 
-  /// Parameters in order of registration, each tensor once, under its first name; frozen ones
-  /// (requires_grad = False) included.
+  /// What workers send, save and average, each tensor once: the parameters in order of
+  /// registration, under their first names, frozen ones (requires_grad = False) included. With
+  /// adapters, the trained parameters and, in the place of each adapted weight, its A and B.
   const NamedTensors& parameters() const { return parameters_; }
+  /// The other parameters if there are adapters, which never change; else none.
+  const NamedTensors& base() const { return base_; }
   /// All other tensors that the module holds as attributes, each once.
   const NamedTensors& buffers() const { return buffers_; }
   /// The parameters that forward may write into in place, as it does into buffers.
   const NamedTensors& written_parameters() const { return written_parameters_; }
+  /// Throws UserError, with advice, if no parameter requires a gradient.
+  void check_trainable() const;
+
   /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors appear under
   /// all their names.
   const NamedTensors& state() const { return state_; }
+
+  /// From now on `weights` have adapters, only these and `trained` train, and all other parameters
+  /// are base(). All are of parameters(), and weights have at least two dimensions. Throws
+  /// UserError if forward writes into a parameter that does not train. Must be called before
+  /// move_to().
+  void add_adapters(const NamedTensors& weights, const NamedTensors& trained,
+                    const AdapterOptions& options);
+  /// Null if there are none.
+  Adapters* adapters() { return adapters_.get(); }
 
   /// SHA-1 of the computation in the model's file; see forward_graph.h.
   const std::string& code_hash() const { return code_hash_; }
@@ -155,7 +170,6 @@ class Model {
   void find_written_parameters(const torch::jit::Graph& forward);
   void find_buffer_slots();
   void make_buffers_writable();
-  void check_trainable() const;
 
   std::filesystem::path path_;
   torch::jit::Module module_;
@@ -164,6 +178,8 @@ class Model {
   std::string logits_switch_;
   bool gives_logits_ = false;
   NamedTensors parameters_;
+  NamedTensors base_;
+  std::unique_ptr<Adapters> adapters_;
   NamedTensors written_parameters_;
   NamedTensors buffers_;
   NamedTensors state_;

@@ -115,13 +115,13 @@ bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
   return tensors.contains(name.substr(0, name.size() - kCounter.size()) + "running_mean");
 }
 
-void check_names(const Model& model, const StoredTensors& tensors,
+void check_names(const Model& model, const Model::NamedTensors& all, const StoredTensors& tensors,
                  const std::filesystem::path& path, const WeightsChoice& choice) {
   // A tied tensor is present if one of its names is.
   std::set<const void*> found;
   std::set<std::string> known;
   std::vector<std::string> missing, strange, misshapen;
-  for (const auto& [name, own] : model.state()) {
+  for (const auto& [name, own] : all) {
     known.insert(name);
     if (is_ignored(name, choice)) found.insert(own.unsafeGetTensorImpl());
     const auto given = tensors.find(name);
@@ -132,7 +132,7 @@ void check_names(const Model& model, const StoredTensors& tensors,
                           text_of(own));
     }
   }
-  for (const auto& [name, own] : model.state()) {
+  for (const auto& [name, own] : all) {
     if (!found.insert(own.unsafeGetTensorImpl()).second) continue;
     if (!is_late_counter(tensors, name)) missing.push_back(in_quotes(name));
   }
@@ -163,6 +163,17 @@ void copy_to(const at::Tensor& own, const StoredTensor& given) {
 
 }  // namespace
 
+void load_tensors(const Model& model, const Model::NamedTensors& own,
+                  const std::filesystem::path& path) {
+  const at::NoGradGuard no_grad;
+  const WeightsFile file = read_weights(path);
+  check_names(model, own, file.tensors, path, {});
+  for (const auto& [name, tensor] : own) {
+    const auto given = file.tensors.find(name);
+    if (given != file.tensors.end()) copy_to(tensor, given->second);
+  }
+}
+
 std::vector<std::string> load_weights(Model& model, const std::filesystem::path& path,
                                       const WeightsChoice& choice) {
   const at::NoGradGuard no_grad;
@@ -172,7 +183,7 @@ std::vector<std::string> load_weights(Model& model, const std::filesystem::path&
     StoredTensors tensors = renamed(unwrapped(model, std::move(file.tensors)), choice);
     check_globs(model, choice);
     std::erase_if(tensors, [&](const auto& entry) { return is_ignored(entry.first, choice); });
-    check_names(model, tensors, path, choice);
+    check_names(model, model.state(), tensors, path, choice);
     for (const auto& [name, own] : model.state()) {
       const auto given = tensors.find(name);
       if (given != tensors.end()) copy_to(own, given->second);

@@ -29,4 +29,9 @@ struct WeightsChoice {
 std::vector<std::string> load_weights(Model& model, const std::filesystem::path& path,
                                       const WeightsChoice& choice = {});
 
+/// Copies every tensor of such a file to the tensor of the same name in `own`, tensors of `model`,
+/// all of which the file must have. Throws UserError as load_weights() does, but names no key.
+void load_tensors(const Model& model, const Model::NamedTensors& own,
+                  const std::filesystem::path& path);
+
 }  // namespace decent

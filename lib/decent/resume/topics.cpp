@@ -15,6 +15,8 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {kParameterTopic, {.on_resume = same, .is_of_model = true, .is_kept = false}},
       {kBufferTopic, {.on_resume = same, .is_of_model = true, .is_kept = false}},
+      {kBaseTopic, {.on_resume = same, .is_of_model = true}},
+      {kAdaptersTopic, {.on_resume = same, .is_of_model = true}},
       {kCodeTopic, {.notice = "the model's code has changed; its parameters have not"}},
       // Compared by other_topology.
       {kTopologyTopic, {.on_resume = silent, .is_kept = false}},

@@ -13,6 +13,8 @@ namespace decent {
 // A topic that ends with a space is followed by the name of what it is about.
 inline const std::string kParameterTopic = "parameter ";  // of the model: its type and shape
 inline const std::string kBufferTopic = "buffer ";
+inline const std::string kBaseTopic = "the base of the adapters";  // its checksum
+inline const std::string kAdaptersTopic = "the adapters";          // what their shapes do not say
 inline const std::string kCodeTopic = "the code of the model";
 inline const std::string kTopologyTopic = "the topology";  // who meets whom in each phase
 inline const std::string kFieldsTopic = "the fields of ";  // data.train, data.eval, ..

@@ -59,11 +59,21 @@ std::filesystem::path RunFolder::model(RunModel which, std::string_view extensio
   return path_ / (which == RunModel::last ? "model" : "model-best") += extension;
 }
 
+std::filesystem::path RunFolder::adapters(RunModel which) const {
+  return path_ / (which == RunModel::last ? "adapters.safetensors" : "adapters-best.safetensors");
+}
+
+std::filesystem::path RunFolder::peft(RunModel which) const {
+  return path_ / (which == RunModel::last ? "adapters" : "adapters-best");
+}
+
 std::vector<std::filesystem::path> RunFolder::models() const {
   std::vector<std::filesystem::path> files;
   for (const RunModel which : {RunModel::last, RunModel::best}) {
     for (const std::string_view extension : {".pt", ".safetensors", ".onnx", ".pt2"})
       files.push_back(model(which, extension));
+    files.push_back(adapters(which));
+    files.push_back(peft(which));
   }
   return files;
 }

@@ -35,6 +35,10 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return model(RunModel::last, ".pt"); }
   std::filesystem::path model(RunModel which, std::string_view extension) const;
+  /// What trained under model.lora.
+  std::filesystem::path adapters(RunModel which) const;
+  /// The same as PEFT reads it: a folder.
+  std::filesystem::path peft(RunModel which) const;
   /// The files of models that a run may write, in all formats.
   std::vector<std::filesystem::path> models() const;
   /// What the run has learned of its training data; see data/learned.h.

@@ -23,6 +23,13 @@ std::vector<std::string> names_of_all(const NamedTensors& parameters) {
   throw UserError(message + "\nIt has " + some_of(names, kMaxNames));
 }
 
+}  // namespace
+
+bool matches_any(std::span<const std::string> globs, const std::string& name) {
+  return std::ranges::any_of(globs,
+                             [&](const std::string& glob) { return glob_matches(glob, name); });
+}
+
 void check_matches(const std::string& key, const std::string& glob,
                    const std::vector<std::string>& names) {
   const bool found = std::any_of(names.begin(), names.end(),
@@ -30,16 +37,11 @@ void check_matches(const std::string& key, const std::string& glob,
   if (!found) matches_nothing(key, glob, names);
 }
 
-}  // namespace
-
 void freeze_parameters(const NamedTensors& parameters, std::span<const std::string> globs) {
   const std::vector<std::string> names = names_of_all(parameters);
   for (const std::string& glob : globs) check_matches("model.freeze", glob, names);
   for (const auto& [name, tensor] : parameters) {
-    const bool frozen = std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-      return glob_matches(glob, name);
-    });
-    if (frozen) at::Tensor(tensor).requires_grad_(false);
+    if (matches_any(globs, name)) at::Tensor(tensor).requires_grad_(false);
   }
   if (!globs.empty() && trained_part(parameters).empty()) {
     throw UserError("model.freeze: " + join(globs) + " freezes everything (" +

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "decent/config/recipe.h"
 #include "decent/parallel/named_tensors.h"
@@ -13,6 +14,13 @@ namespace decent {
 /// Parameters whose names match one of `globs` no longer require a gradient. Throws UserError if a
 /// glob matches no parameter (naming similar names), or if nothing is left to train.
 void freeze_parameters(const NamedTensors& parameters, std::span<const std::string> globs);
+
+/// Whether one of the globs matches the name.
+bool matches_any(std::span<const std::string> globs, const std::string& name);
+
+/// Throws UserError naming `key`, with similar names, if a glob matches none of `names`.
+void check_matches(const std::string& key, const std::string& glob,
+                   const std::vector<std::string>& names);
 
 /// Throws UserError if a group matches no parameter that trains.
 void check_param_groups(const NamedTensors& parameters, std::span<const ParamGroupRecipe> groups);

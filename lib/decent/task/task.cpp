@@ -82,11 +82,34 @@ struct OpenedTask {
   std::unique_ptr<Model> model;
   std::vector<std::string> weights_left;
   std::vector<std::string> frozen_statistics;
+  std::optional<LoraFacts> lora;
 };
+
+// The names of parameters that need no gradient, as globs.
+std::vector<std::string> frozen_names(Model& model, const ModelRecipe& recipe) {
+  std::vector<std::string> names = recipe.freeze;
+  for (const auto& [name, weight] : model.base()) {
+    const bool is_adapted = std::ranges::any_of(
+        model.adapters()->all(), [&, &name = name](const auto& each) { return each.name == name; });
+    if (!is_adapted) names.push_back(name);
+  }
+  return names;
+}
+
+std::optional<LoraFacts> adapted(Model& model, const Recipe& recipe) {
+  if (!recipe.model.lora) return std::nullopt;
+  if (!recipe.model.freeze.empty()) {
+    throw UserError(
+        "model.freeze: with model.lora nothing trains but adapters and what "
+        "model.lora.train names, so there is nothing to freeze");
+  }
+  return add_adapters(model, *recipe.model.lora, static_cast<std::uint64_t>(recipe.seed));
+}
 
 OpenedTask open_checked(const Recipe& recipe, std::span<const ForwardInput> inputs) {
   OpenedTask opened;
   auto model = std::make_unique<Model>(open_model(recipe.model.path, import_options(recipe.model)));
+  if (!recipe.model.lora) model->check_trainable();
   if (recipe.amp.dtype != AmpDType::off) {
     model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
@@ -94,8 +117,9 @@ OpenedTask open_checked(const Recipe& recipe, std::span<const ForwardInput> inpu
   if (recipe.model.weights)
     opened.weights_left = load_weights(*model, *recipe.model.weights, choice);
   freeze_parameters(model->parameters(), recipe.model.freeze);
+  opened.lora = adapted(*model, recipe);
   if (recipe.model.freeze_statistics) opened.frozen_statistics = model->freeze_statistics();
-  model->origin().check_gradients(recipe.model.freeze);
+  model->origin().check_gradients(frozen_names(*model, recipe.model));
   check_param_groups(model->parameters(), recipe.optimizer.param_groups);
   model->check_signature(inputs);
   check_model_storage(*model);
@@ -209,6 +233,7 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
             .eval = std::nullopt,
             .weights_left = std::move(opened.weights_left),
             .frozen_statistics = std::move(opened.frozen_statistics),
+            .lora = std::move(opened.lora),
             .model_normalizes = model_normalizes};
   open_data(task, purpose, known);
   check_classes_of(task);

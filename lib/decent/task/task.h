@@ -12,6 +12,7 @@
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
 #include "decent/task/device.h"
+#include "decent/task/lora.h"
 #include "decent/task/sources.h"
 
 namespace decent {
@@ -31,6 +32,7 @@ struct Task {
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
+  std::optional<LoraFacts> lora = {};               // of model.lora
   bool model_normalizes = false;                    // its program does, see normalizes_by_itself
   LossDoubts doubts = {};                           // about batches after the first ones
 };

@@ -35,6 +35,13 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
     if (!names.empty()) notes.push_back(what + some_of(names, kMaxNames));
   };
   add("model.weights_ignore: stay as the model file has them: ", task.weights_left);
+  if (task.lora) {
+    std::vector<std::string> names;
+    for (const Adapter& each : task.model->adapters()->all())
+      names.push_back(each.name + " " + shape_text(each.weight.sizes()));
+    add("model.lora: " + counted(std::ssize(names), "adapter") + " (" + task.lora->adapters + "): ",
+        names);
+  }
   add("model.freeze_statistics: batch norm that keeps its statistics: ", task.frozen_statistics);
   return notes;
 }
@@ -91,6 +98,7 @@ std::vector<std::string> mode_warnings(const Task& task) {
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
   for (std::string& warning : mode_warnings(task)) all.warnings.push_back(std::move(warning));
+  if (task.lora && !task.lora->warning.empty()) all.warnings.push_back(task.lora->warning);
   const std::vector<std::string> data = notes_of_data(task);
   all.notes.insert(all.notes.end(), data.begin(), data.end());
   all.notes.insert(all.notes.end(), trial.notes.begin(), trial.notes.end());

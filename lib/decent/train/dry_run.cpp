@@ -93,7 +93,8 @@ DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOpti
   return {.run = run_facts(run, {.workers = member.size(),
                                  .parameters = elements_of(trained),
                                  .buckets = std::ssize(buckets)}),
-          .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())),
+          .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())) +
+                               elements_of(run.task.model->base()),
           .trained_bytes = bytes_of(trained),
           .largest = largest(trained),
           .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),

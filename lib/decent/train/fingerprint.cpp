@@ -131,6 +131,10 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
   lines.emplace_back("the exchange", backend_name(task.device.backend));
   add_tensors(kParameterTopic, task.model->parameters(), lines);
   add_tensors(kBufferTopic, task.model->buffers(), lines);
+  if (task.lora) {
+    lines.emplace_back(kBaseTopic, task.lora->base);
+    lines.emplace_back(kAdaptersTopic, task.lora->adapters);
+  }
   lines.emplace_back(kCodeTopic, task.model->code_hash());
   lines.emplace_back(kTopologyTopic, topology_text(topology));
   if (task.train) add_data(*task.train, lines);

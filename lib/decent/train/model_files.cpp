@@ -6,6 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/model/file_extras.h"
 #include "decent/model/formats.h"
+#include "decent/model/peft.h"
 #include "decent/train/announcements.h"
 #include "decent/train/averaged_model.h"
 #include "decent/train/export_check.h"
@@ -23,12 +24,23 @@ void write_back(const ResumeContext& context, Task& task, const std::filesystem:
   }
 }
 
+void write_adapters(const ResumeContext& context, Task& task, RunModel which) {
+  const RunFolder folder(task.recipe.output);
+  save_adapters(*task.model, task.lora.value(), folder.adapters(which));
+  const std::string why_not = save_for_peft(*task.model, folder.peft(which));
+  if (!why_not.empty())
+    context.log.info("'" + folder.peft(which).string() + "' is not written for PEFT: " + why_not);
+}
+
 // A file that is written back comes last: checking it may round the weights.
 void write(const ResumeContext& context, Task& task, RunModel which) {
   context.team.agree(which == RunModel::last ? "export" : "export best", [&] {
     if (!context.team.speaks()) return;
+    const std::filesystem::path adapters = RunFolder(task.recipe.output).adapters(which);
     for (const auto& [what, file] : model_files(task.recipe, which)) {
-      if (is_written_back(file)) {
+      if (file == adapters) {
+        write_adapters(context, task, which);
+      } else if (is_written_back(file)) {
         write_back(context, task, file);
       } else {
         write_checked(task, file);
@@ -61,6 +73,7 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task)
 std::string write_checked(Task& task, const std::filesystem::path& path) {
   LearnedData data = task.learned;
   data.normalizes = holds_scaling(path) && (task.model_normalizes || !task.scaling.empty());
+  const MergedAdapters merged(task.model->adapters());  // also while the file is checked
   write_model(*task.model, path,
               {.scaling = task.scaling,
                .data = print_if_whole(data),
@@ -72,6 +85,7 @@ ModelFiles model_files(const Recipe& recipe, RunModel which) {
   const RunFolder folder(recipe.output);
   ModelFiles files = {{"TorchScript", folder.model(which, ".pt")},
                       {"weights", folder.model(which, ".safetensors")}};
+  if (recipe.model.lora) files.emplace_back("adapters", folder.adapters(which));
   const ModelFormat* own = find_model_format(recipe.model.path);
   if (own != nullptr && is_written_back(recipe.model.path))
     files.emplace_back(own->name, folder.model(which, own->extension));

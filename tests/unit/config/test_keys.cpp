@@ -45,6 +45,7 @@ const std::vector<KeyCase>& key_cases() {
       {"model.freeze", "['layer.*']", "a", "['']"},
       {"model.unfreeze", "['bias.*']", "null", "[null]"},
       {"model.freeze_statistics", "true", "1", ""},
+      {"model.lora", "{match: ['*.weight'], train: [head.*]}", "x", "{match: [a], rank: 0}"},
       {"model.export_mode", "train", "true", ""},
       {"model.device", "cuda", "0", ""},
       {"model.fast_math", "true", "tf32", ""},

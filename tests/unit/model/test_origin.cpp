@@ -74,7 +74,8 @@ TEST(Origin, SaysWhyABatchFails) {
 TEST(Origin, SaysWhyNothingTrains) {
   Module module = testing::small_module();
   for (const at::Tensor& parameter : module.parameters()) parameter.set_requires_grad(false);
-  EXPECT_EQ(testing::refusal([&] { made_up(module); }), "model 'model.onnx' trains none of 3");
+  EXPECT_EQ(testing::refusal([&] { made_up(module).check_trainable(); }),
+            "model 'model.onnx' trains none of 3");
 }
 
 TEST(Origin, HasASwitchForLogits) {

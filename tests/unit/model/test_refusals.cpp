@@ -15,7 +15,7 @@ using testing::Saved;
 using testing::TemporaryFolder;
 
 std::string refusal_of_file(const std::filesystem::path& path) {
-  const std::string text = testing::refusal([&] { open_model(path); });
+  const std::string text = testing::refusal([&] { open_model(path).check_trainable(); });
   EXPECT_THAT(text, HasSubstr("'" + path.string() + "'"));
   EXPECT_LE(testing::lines_of(text), 5);
   return text;

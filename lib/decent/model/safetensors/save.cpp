@@ -15,9 +15,14 @@ void save_safetensors(const Model& model, const std::filesystem::path& path,
                       const FileExtras& extras) {
   std::map<std::string, std::string> metadata;
   if (!extras.data.empty()) metadata[kDataInFile] = extras.data;
+  save_safetensors(model.state(), path, metadata);
+}
+
+void save_safetensors(const Model::NamedTensors& tensors, const std::filesystem::path& path,
+                      const std::map<std::string, std::string>& metadata) {
   std::vector<at::Tensor> contiguous;  // keeps the data alive
   std::vector<TensorView> views;
-  for (const auto& [name, tensor] : model.state()) {
+  for (const auto& [name, tensor] : tensors) {
     contiguous.push_back(tensor.detach().to(at::kCPU).contiguous());
     views.push_back({.name = name,
                      .dtype = dtype_of(tensor.scalar_type()),

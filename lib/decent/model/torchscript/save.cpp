@@ -18,8 +18,9 @@ class CompactStorage {
  public:
   explicit CompactStorage(const Model& model) {
     const at::NoGradGuard no_grad;
-    for (const auto& [name, parameter] : model.parameters()) {
-      replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    for (const auto* tensors : {&model.parameters(), &model.base()}) {
+      for (const auto& [name, parameter] : *tensors)
+        replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
     }
     for (const auto& [name, buffer] : model.buffers()) bring_to_cpu(buffer);
     for (const at::Tensor& constant : model.constants()) bring_to_cpu(constant);

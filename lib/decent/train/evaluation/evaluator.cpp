@@ -81,6 +81,7 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), team_.rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
+  const MergedAdapters merged(model_.adapters());
   model_.eval();
   EvaluationSums sums(metrics_);
   if (!evaluate_parts(sums)) return std::nullopt;

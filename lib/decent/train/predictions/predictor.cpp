@@ -116,6 +116,7 @@ std::vector<std::int64_t> Predictor::samples_of(std::int64_t number) const {
 PredictionCounts Predictor::run(PredictionFile* file) {
   const at::NoGradGuard no_grad;
   Model& model = *task_.model;
+  const MergedAdapters merged(model.adapters());
   const bool gives_logits = model.gives_logits();
   if (gives_logits) model.give_logits(false);
   model.eval();
