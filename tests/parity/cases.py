@@ -110,7 +110,21 @@ def _cases() -> list[Case]:
         # 200 samples are 12 updates of 2 * 8; the 8 samples left over are dropped, and a second epoch follows.
         Case("epochs-ring-mlp-n2", 2, "mlp", "ring", samples=200),
     ]
-    return cases + _update_cases() + _topology_cases()
+    return cases + _update_cases() + _topology_cases() + _adapted_cases()
+
+
+def _adapted_cases() -> list[Case]:
+    """Low-rank adapters: model.lora against networks that have adapters of their own."""
+    groups = ({"match": "*.lora_B", "lr_scale": 2.0, "weight_decay": 0.0}, {"match": "*.lora_A", "weight_decay": 0.3})
+    return [
+        *(Case(f"adamw-{topology}-adapted-{model}-n{workers}", workers, f"adapted-{model}", topology)
+          for topology, model, workers in (("ring", "mlp", 2), ("complete", "cnn", 3), ("one-peer-exp", "gpt", 4))),
+        Case("sgd-gamma-buckets-adapted-cnn-n2", 2, "adapted-cnn", "ring", SGD, gamma=0.6, bucket_mb=0.0005, min_buckets=3),
+        Case("clip-accumulation-adapted-gpt-n2", 2, "adapted-gpt", "ring", accumulation=3, samples=2000, clip=0.675),
+        Case("groups-adapted-mlp-n2", 2, "adapted-mlp", "ring", param_groups=groups),
+        Case("accum_adamw-adapted-mlp-n2", 2, "adapted-mlp", "ring",
+             optimizer={"name": "accum_adamw", "lr": 3e-3, "weight_decay": 0.05, "accum_iter": 3}),
+    ]
 
 
 def _update_cases() -> list[Case]:
@@ -186,6 +200,8 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("adamw-cnn", 3, "cnn"),
         _all_reduce("adamw-gpt", 4, "gpt"),
         _all_reduce("sgd-onnx-cnn", 2, "cnn", optimizer=SGD, **ONNX),
+        _all_reduce("adamw-adapted-mlp", 3, "adapted-mlp"),
+        _all_reduce("sgd-adapted-cnn", 2, "adapted-cnn", optimizer=SGD),
         _all_reduce("adamw-branches", 3, "branches", **BRANCHES),
         _all_reduce("adamw-accumulation-branches", 2, "branches", accumulation=3, samples=1200, clip=1.0, **BRANCHES),
         _all_reduce("sgd-accumulation-cnn", 4, "cnn", optimizer=SGD, accumulation=3, samples=2400),

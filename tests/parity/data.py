@@ -13,6 +13,7 @@ def make_data(model: str, samples: int) -> dict[str, np.ndarray]:
     follows each of x (int64).
     """
     rng = np.random.default_rng(7)
+    model = model.removeprefix("adapted-")
     if model == "gpt":
         return _make_tokens(rng, samples)
     shape = (1, 8, 8) if model == "cnn" else (16,)

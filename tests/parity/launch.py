@@ -14,6 +14,7 @@ import numpy as np
 
 from cases import Case
 from data import data_file
+from models import base_of, lora_of
 from ports import free_port
 from tensors import read_safetensors
 
@@ -124,8 +125,8 @@ def recipe(case: Case, folder: Path, output: Path) -> dict:
     return {
         "name": case.name,
         "output": str(output),
-        "model": {"path": str(folder / f"{case.model}.{case.format}"), "inputs": ["x"], "target": "y", "loss": case.loss,
-                  "freeze": list(case.freeze), **case.loss_options},
+        "model": {"path": str(folder / f"{base_of(case.model)}.{case.format}"), "inputs": ["x"], "target": "y",
+                  "loss": case.loss, "freeze": list(case.freeze), "lora": lora_of(case.model, folder), **case.loss_options},
         "data": {
             "train": {"format": "safetensors", "path": str(data_file(folder, case.model, case.samples))},
             "eval": None,
@@ -181,7 +182,8 @@ def _read_run(output: Path) -> dict[str, np.ndarray]:
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     train = [line for line in lines if line["kind"] == "train"]
     assert [line["step"] for line in train] == list(range(1, len(train) + 1))
-    tensors = read_safetensors(output / "model.safetensors")
+    adapters = output / "adapters.safetensors"  # what trained, where a model has adapters
+    tensors = read_safetensors(adapters if adapters.exists() else output / "model.safetensors")
     logged = {"losses": "loss", "norms": "grad_norm", "scales": "loss_scale"}
     return {**{name: np.array([line[key] for line in train if key in line], dtype=np.float64) for name, key in logged.items()},
             **{f"tensor/{name}": t for name, t in tensors.items()}}

@@ -11,7 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adapted import adapted
 from data import LENGTH, TOKENS, make_data
+from tensors import write_safetensors
 
 
 class MLP(nn.Module):
@@ -121,16 +123,42 @@ class GPT(nn.Module):
 MODELS = {"mlp": MLP, "cnn": CNN, "regressor": Regressor, "branches": Branches, "gpt": GPT, "spiked": MLP}
 
 
+RANK, ALPHA = 3, 4.5
+# Models with adapters of their own: (layers that have one, globs of what else trains). decent-train gets the model without them.
+ADAPTED = {
+    "adapted-mlp": (["fc1", "fc2"], ["norm?.*", "head.*"]),
+    "adapted-cnn": (["conv1", "conv2"], ["norm?.*", "head.*"]),
+    "adapted-gpt": (["attention.qkv", "attention.project", "expand", "project"], ["norm*", "tokens.*", "positions.*", "head.*"]),
+}
+
+
+def base_of(name: str) -> str:
+    return name.removeprefix("adapted-")
+
+
 def make_model(name: str) -> nn.Module:
     """Weights from a fixed seed."""
     torch.manual_seed(1)
-    return MODELS[name]()
+    model = MODELS[base_of(name)]()
+    return adapted(model, ADAPTED[name][0], RANK, ALPHA) if name in ADAPTED else model
 
 
 def export_all(folder: Path) -> None:
-    """Writes folder/<name>.pt for every model."""
-    for name in MODELS:
-        torch.jit.script(make_model(name)).save(str(folder / f"{name}.pt"))
+    """Writes folder/<name>.pt for every model, and what its adapters begin with."""
+    for name in (*MODELS, *ADAPTED):
+        model = make_model(name)
+        torch.jit.script(model).save(str(folder / f"{name}.pt"))
+        if name in ADAPTED:
+            write_safetensors(folder / f"{name}.safetensors", {key: value.numpy() for key, value in model.state_dict().items()})
+
+
+def lora_of(name: str, folder: Path) -> dict | None:
+    """The recipe's model.lora."""
+    if name not in ADAPTED:
+        return None
+    layers, others = ADAPTED[name]
+    return {"match": [f"{layer}.weight" for layer in layers], "rank": RANK, "alpha": ALPHA, "train": others,
+            "adapters": str(folder / f"{name}.safetensors")}
 
 
 def export_onnx(name: str, folder: Path) -> None:
