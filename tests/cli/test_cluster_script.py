@@ -41,7 +41,8 @@ train() {
   touch "trains-$start-$RANK"
   for ((i = 0; i < 1200; ++i)); do sleep 0.05; done
 }
-others() { for ((i = 0; i < 20; ++i)); do sleep 0.05; done; save; exit 3; }
+# As the program does, it saves to the end when it is told to stop meanwhile, which happens a second after a loss.
+others() { trap '' TERM; for ((i = 0; i < 20; ++i)); do sleep 0.05; done; save; exit 3; }
 """
 
 

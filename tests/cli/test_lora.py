@@ -268,14 +268,16 @@ def test_folder_for_peft(tmp_path: Path) -> None:
 MISTAKES = {
     "no match": ({"match": ["secnd.weight"]}, "model.lora.match: 'secnd.weight' matches no parameter of the model; did you mean "
                                               "'second.weight'?"),
-    "a vector": ({"match": ["first.bias"]}, "model.lora.match: 'first.bias' matches 'first.bias' [32]: only weights with at least "
-                                            "two dimensions can have adapters"),
+    "a vector": ({"match": ["first.bias"]}, "model.lora.match: 'first.bias' matches 'first.bias' float32[32]: only weights of float "
+                                            "types with at least two dimensions can have adapters"),
+    "nothing": ({"match": []}, "model.lora.match: names no weight that is to have an adapter"),
     "both": ({"train": ["head.*", "first.*"]}, "'first.weight' is named by model.lora.match and by model.lora.train"),
     "train": ({"train": ["hed.*"]}, "model.lora.train: 'hed.*' matches no parameter of the model"),
     "rank": ({"rank": 4}, "does not fit the model", "'first.weight.lora_A' is float32[3, 16], the model's float32[4, 16]"),
     "other adapters": ({"match": ["second.*"]}, "not in the model: 'first.weight.lora_A', 'first.weight.lora_B'"),
     "missing adapters": ({"match": ["*.weight"], "train": ["head.bias"]}, "missing: 'head.weight.lora_A', 'head.weight.lora_B'"),
     "no rank": ({"rank": 0}, "model.lora.rank"),
+    "a rank without bound": ({"rank": 10**11}, "model.lora.rank"),
     "unknown key": ({"ranks": 2}, "ranks", "did you mean 'rank'?"),
 }
 
@@ -303,3 +305,214 @@ def test_another_base_is_refused(tmp_path: Path) -> None:
                        "--resume", "auto")
     assert ended.code == 2, ended
     assert_says(ended.err, "the base of the adapters was ")
+
+
+# ---- models that cannot have adapters, or hold their weights in odd ways ------------------------------------------------
+
+class Odd(nn.Module):
+    """`kind` says what is odd."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.first, self.second, self.head = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, CLASSES)
+        self.views: list[torch.Tensor] = []
+        if kind == "transposed buffer":
+            self.register_buffer("turned", self.first.weight.detach().t())
+        elif kind == "part":
+            self.views.append(self.first.weight.detach()[:8])
+        elif kind == "two parameters":
+            self.second.weight = nn.Parameter(self.first.weight.detach())
+        elif kind == "buffer of the base":
+            self.register_buffer("same", self.first.bias.detach())
+        elif kind == "sparse":
+            self.table = nn.Embedding(4, 16, sparse=True)
+        elif kind == "integer":
+            self.count = nn.Parameter(torch.zeros(2, 2, dtype=torch.int64), requires_grad=False)
+        elif kind == "complex":
+            self.turn = nn.Parameter(torch.zeros(2, dtype=torch.complex64), requires_grad=False)
+        elif kind == "not finite":
+            self.second.bias.data[3] = float("nan")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if hasattr(self, "table"):
+            x = x + self.table(x[:, :1].long() * 0)[:, 0]
+        return self.head(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
+ODD = {
+    "transposed buffer": ({}, 2, "the model holds 'first.weight' a second time, as another view of the same memory"),
+    "part": ({}, 2, "the model holds 'first.weight' a second time, as another view of the same memory"),
+    "two parameters": ({}, 2, "the tensors 'first.weight' and 'second.weight' of the model share memory"),
+    "buffer of the base": ({}, 2, "the tensors 'first.bias' and 'same' of the model share memory"),
+    "sparse": ({"match": ["table.weight"]}, 2, "the gradient of parameter 'table.weight' is sparse, so that it cannot have an adapter"),
+    "integer": ({"train": ["count"]}, 2, "model.lora.train: 'count' is int64, which cannot train"),
+    "complex": ({}, 2, "'turn' is complex64, which safetensors files cannot hold"),
+    "not finite": ({}, 5, "parameter 'second.bias' is the first that is not finite (1 of its 16 values)"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_models(kind: str, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    net = Odd(kind)
+    if kind == "part":
+        torch.jit.script(net).save(str(tmp_path / "odd.pt"))
+    else:
+        torch.jit.trace(net, (torch.zeros(2, 16),)).save(str(tmp_path / "odd.pt"))
+    write_data(tmp_path)
+    changes, code, says = ODD[kind]
+    lora = {"match": ["first.weight"], "rank": 2} | changes
+    own = recipe(tmp_path / "odd.pt", tmp_path / "data.safetensors", model={"lora": lora}, data={"eval": None})
+    (ended,) = attempt(tmp_path / "run", own)
+    assert ended.code == code, ended
+    assert_says(ended.err, says)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_base_of_half_precision(dtype: torch.dtype, tmp_path: Path) -> None:
+    """It stays as it is; the adapters are float32, and so are their gradients. The sums are rounded as the weights are."""
+    write_case("linear", tmp_path)
+    net = net_of("linear")
+    for layer in (net.first, net.second):
+        layer.to(dtype)
+
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.head = net.first, net.second, net.head
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = torch.relu(self.first(x.to(self.first.weight.dtype)))
+            return self.head(torch.relu(self.second(x)).float())
+
+    torch.jit.script(Cast()).save(str(tmp_path / "half.pt"))
+    run = train(tmp_path / "run", settings("linear", tmp_path, tmp_path / "half.pt"), workers=2)
+    adapters = read_safetensors(run.folder / "adapters.safetensors")
+    assert {value.dtype for value in adapters.values()} == {np.dtype(np.float32)}
+    written = torch.jit.load(str(run.folder / "model.pt")).first.weight
+    a, b = (torch.tensor(adapters[f"first.weight.lora_{part}"]) for part in "AB")
+    assert written.dtype == dtype
+    torch.testing.assert_close(written, net.first.weight + (b @ a * ALPHA / RANK).to(dtype), rtol=0.01, atol=0.01)
+    assert not torch.equal(written, net.first.weight)
+
+
+def test_forward_twice_in_a_step(tmp_path: Path) -> None:
+    """A network that runs itself on two halves of its input: gradients of both reach A and B."""
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net_of("linear")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.net(x) + self.net(x.flip(1))
+
+    write_data(tmp_path)
+    adapters = {name if name.startswith("x") else f"net.{name}": value for name, value in write_adapters("linear", tmp_path).items()}
+    write_safetensors(tmp_path / "start.safetensors", adapters)
+    torch.jit.script(Twice()).save(str(tmp_path / "twice.pt"))
+    own = settings("linear", tmp_path, tmp_path / "twice.pt", model={"lora": {"match": ["net.first.*", "net.second.weight"], "train": ["net.head.*"]}})
+    losses = train(tmp_path / "run", merged(own, {"train": {"steps": 3}})).losses
+    net = Twice()
+    trained = {name: torch.tensor(value).requires_grad_() for name, value in adapters.items()}
+    optimizer = torch.optim.SGD(trained.values(), lr=SGD["lr"], momentum=SGD["momentum"])
+    data = read_safetensors(tmp_path / "data.safetensors")
+    for step in range(3):
+        part = slice(step * BATCH, (step + 1) * BATCH)
+        sums = {name: value.detach() + ALPHA / RANK * trained[f"{name}.lora_B"] @ trained[f"{name}.lora_A"]
+                for name, value in net.named_parameters() if f"{name}.lora_A" in trained}
+        whole = {name: value for name, value in trained.items() if "lora" not in name}
+        loss = nn.functional.cross_entropy(functional_call(net, {**sums, **whole}, (torch.tensor(data["x"][part]),)), torch.tensor(data["y"][part]))
+        np.testing.assert_allclose(losses[step], loss.item(), rtol=1e-5)  # float32, in another order
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+def test_written_models_train_again(tmp_path: Path) -> None:
+    """All that trains in the model's file trains in the written one."""
+    write_case("linear", tmp_path)
+    first = train(tmp_path / "first", settings("linear", tmp_path))
+    assert all(value.requires_grad for value in torch.jit.load(str(first.folder / "model.pt")).parameters())
+    again = train(tmp_path / "again", recipe(first.folder / "model.pt", tmp_path / "data.safetensors", data={"eval": None}))
+    assert not np.array_equal(again.weights["first.bias"], first.weights["first.bias"])
+
+
+def test_adapters_that_are_read_are_not_replaced(tmp_path: Path) -> None:
+    write_case("linear", tmp_path)
+    (tmp_path / "run" / "run").mkdir(parents=True)
+    file = tmp_path / "run" / "run" / "adapters.safetensors"
+    (tmp_path / "start.safetensors").rename(file)
+    (ended,) = attempt(tmp_path / "run", settings("linear", tmp_path, model={"lora": {"adapters": str(file)}}))
+    assert ended.code == 2
+    assert_says(ended.err, "is the same file as the adapters (model.lora.adapters)", "A file that is read is never written over")
+
+
+def test_a_file_for_peft_is_not_ours(tmp_path: Path) -> None:
+    write_case("linear", tmp_path)
+    run = train(tmp_path / "first", settings("linear", tmp_path))
+    theirs = run.folder / "adapters" / "adapter_model.safetensors"
+    message = refused(tmp_path / "second", settings("linear", tmp_path, model={"lora": {"adapters": str(theirs)}}))
+    assert_says(message, "model.lora.adapters: ", "This is a file for PEFT; adapters.safetensors of the same run has what decent-train reads")
+
+
+def test_predictions_and_the_best_model(tmp_path: Path) -> None:
+    """All of them with the adapters of the average, or of the best checkpoint."""
+    write_case("linear", tmp_path)
+    source = {"format": "safetensors", "path": str(tmp_path / "data.safetensors"), "limit": 40}
+    own = settings("linear", tmp_path, data={"eval": source, "predict": source}, eval={"every_steps": 4},
+                   checkpoint={"every_steps": 4, "keep_best": "loss"})
+    run = train(tmp_path / "run", own, workers=2)
+    (ended,) = attempt(tmp_path / "run", own, "--predict", tmp_path / "out.safetensors", "--checkpoint", "best")
+    assert ended.code == 0, ended.err
+    x = torch.tensor(read_safetensors(tmp_path / "data.safetensors")["x"][:40])
+    best = torch.jit.load(str(run.folder / "model-best.pt"))(x)
+    predicted = read_safetensors(tmp_path / "out.safetensors")
+    np.testing.assert_allclose(predicted["output"], best.detach(), rtol=1e-4, atol=1e-6)  # float32, in other batches
+    assert (run.folder / "adapters-best.safetensors").exists() and (run.folder / "adapters-best" / "adapter_config.json").exists()
+
+
+def test_dry_run_tells_what_it_costs(tmp_path: Path) -> None:
+    write_case("linear", tmp_path)
+    (ended,) = attempt(tmp_path / "run", settings("linear", tmp_path), "--dry-run")
+    trained = sum(value.size for value in write_adapters("linear", tmp_path).values())
+    frozen = sum(value.numel() for name, value in net_of("linear").named_parameters() if not name.startswith("head"))
+    assert_says(ended.out, f"{trained} parameters to train", f"{frozen} frozen", "2 adapters (rank 3, alpha 7.5): first.weight [32, 16], "
+                "second.weight [32, 32]", "model.lora.train: train as a whole: head.weight, head.bias", f", with adapters {4 * (32 * 16 + 32 * 32) / 1024:.1f} KiB", "while gradients and sums are gone")
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.head = nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.unsqueeze(1)
+        return self.head(self.attention(x, x, x)[0][:, 0])
+
+
+class Endings(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.ahead, self.head = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.ahead(torch.relu(self.first(x)))))
+
+
+NOT_FOR_PEFT = {
+    "attention": (Attention, {"match": ["*out_proj.weight"]}, "'attention.out_proj.weight' is read by torch.nn.MultiheadAttention"),
+    "endings": (Endings, {"match": ["first.weight"], "train": ["head.*"]}, "PEFT would take 'ahead' for the trained module 'head'"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_FOR_PEFT)
+def test_what_peft_would_load_wrongly(name: str, tmp_path: Path) -> None:
+    kind, lora, says = NOT_FOR_PEFT[name]
+    torch.export.save(torch.export.export(kind().train(), (torch.zeros(BATCH, 16),)), tmp_path / "net.pt2")
+    write_data(tmp_path)
+    run = train(tmp_path, recipe(tmp_path / "net.pt2", tmp_path / "data.safetensors", model={"lora": lora}, data={"eval": None}))
+    assert not (run.folder / "adapters").exists()
+    assert_says((run.folder / "run.log").read_text(), says)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What a step with adapters costs beside PyTorch with PEFT: time on one thread, and memory.
+"""What a step with adapters costs beside PyTorch with PEFT: time on one thread, and memory. With --link: what it costs over a thin line.
 
-    .venv/bin/pip install peft transformers; .venv/bin/python tools/bench/lora.py [--rounds 5] [--steps 12]
+    .venv/bin/python tools/bench/lora.py [--rounds 5] [--steps 12]
+    .venv/bin/python tools/bench/lora.py --link 10   # Mbit/s; as root, for network namespaces
 
-A GPT-2 of transformers, exported by torch.export; the contenders alternate. Each time is the median step of a run of its own. Memory is
-the peak of a process less what it has before the model is opened, for training of all weights too.
+A GPT-2 of transformers, exported by torch.export; the contenders alternate. Each time is the median step of a run of its own, and memory
+is the peak of a process. --link: ViT-B/16 of torchvision, 86 million weights, with two workers on two hosts, one thread each.
 """
 
 from __future__ import annotations
@@ -121,17 +122,89 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
         print(f"| {name} | {own[0]:.1f} | {peft[0]:.1f} | {ratio:.2f} | {own[1]:.0f} | {peft[1]:.0f} |", flush=True)
 
 
+# ---- over a thin line -----------------------------------------------------------------------------------------------
+
+IMAGES = 2  # a step and worker
+OF_VIT = {"match": ["*in_proj_weight"], "rank": 8, "alpha": 16, "train": ["heads.*"]}
+CONTENDERS = {
+    "adapters, nothing sent": ({"method": "none"}, OF_VIT),
+    "adapters, modulo2": ({"comm_dtype": "modulo2"}, OF_VIT),
+    "adapters, fp32": ({}, OF_VIT),
+}
+ALL_WEIGHTS = ({"method": "none"}, None)
+
+
+def prepare_vit(folder: Path, steps: int) -> None:
+    import numpy as np
+    import torch
+    import torchvision
+
+    from tensors import write_safetensors
+
+    torch.manual_seed(0)
+    net = torchvision.models.vit_b_16(num_classes=10).train()
+    torch.export.save(torch.export.export(net, (torch.zeros(IMAGES, 3, 224, 224),)), folder / "net.pt2")
+    random = np.random.default_rng(0)
+    images = random.normal(size=(2 * steps * IMAGES, 3, 224, 224)).astype(np.float32)
+    write_safetensors(folder / "data.safetensors", {"x": images, "y": random.integers(0, 10, len(images))})
+
+
+def on_two_hosts(pair: list, folder: Path, parallel: dict, lora: dict | None, steps: int) -> tuple[float, float, float]:
+    """Milliseconds of the median step, seconds of the whole run, and the peak in MB of a worker."""
+    from host_runs import commands_on
+    from runs import recipe
+
+    own = recipe(folder / "net.pt2", folder / "data.safetensors", model={"lora": lora}, data={"batch_size": IMAGES, "eval": None},
+                 train={"steps": steps}, parallel=parallel, optimizer={"name": "adamw", "lr": 1e-4})
+    with tempfile.TemporaryDirectory() as place:
+        begin = time.perf_counter()
+        commands, environments = commands_on(pair, Path(place), own, "--quiet", workers=2)
+        workers = [subprocess.Popen(list(map(str, command)), env=environment, stdout=subprocess.DEVNULL)
+                   for command, environment in zip(commands, environments)]
+        ended = [os.wait4(worker.pid, 0) for worker in workers]
+        assert [code for _, code, _ in ended] == [0, 0]
+        lines = [json.loads(line) for line in (Path(place) / "a" / "metrics.jsonl").read_text().splitlines()]
+    times = [line["step_ms"] for line in lines if line["kind"] == "train"][2:]
+    return statistics.median(times), time.perf_counter() - begin, max(usage.ru_maxrss for _, _, usage in ended) / 1024
+
+
+def over_a_link(folder: Path, mbit: int, arguments: argparse.Namespace) -> None:
+    sys.path.append(str(Path(__file__).parent))
+    import network
+    from hosts import hosts
+
+    prepare_vit(folder, arguments.steps)
+    measured: dict[str, list[tuple[float, float, float]]] = {name: [] for name in CONTENDERS}
+    with hosts(2) as pair:
+        whole = on_two_hosts(pair, folder, *ALL_WEIGHTS, 5)
+        network.limit(pair, mbit)
+        for _ in range(arguments.rounds):
+            for name, (parallel, lora) in CONTENDERS.items():
+                measured[name].append(on_two_hosts(pair, folder, parallel, lora, arguments.steps))
+                print(name, measured[name][-1], flush=True)
+    alone = measured["adapters, nothing sent"]
+    print(f"{mbit} Mbit/s\n| | ms a step | of nothing sent | run of {arguments.steps} steps, s | MB |\n|---|---:|---:|---:|---:|")
+    for name, of in measured.items():
+        ratio = statistics.median(own[0] / other[0] for own, other in zip(of, alone))
+        ms, seconds, memory = (statistics.median(each[i] for each in of) for i in range(3))
+        print(f"| {name} | {ms:.0f} | {ratio:.2f} | {seconds:.1f} | {memory:.0f} |")
+    print(f"| all weights, nothing sent, no limit | {whole[0]:.0f} | | | {whole[2]:.0f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--link", type=int)
     parser.add_argument("--peft", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peft:
         return peft_step(Path(arguments.peft[0]), json.loads(arguments.peft[1]), arguments.steps, arguments.size, arguments.layers)
     with tempfile.TemporaryDirectory() as folder:
+        if arguments.link:
+            return over_a_link(Path(folder), arguments.link, arguments)
         prepare(Path(folder), arguments)
         compare(Path(folder), arguments)
 

@@ -164,7 +164,7 @@ Table<LoraRecipe> make_lora_table() {
   Table<R> table;
   table.required("match", &R::match)
       .doc("Globs over parameters of at least two dimensions, each of which gets an adapter.");
-  table.key("rank", &R::rank).range(at_least(1)).doc("The rank of each adapter, B A.");
+  table.key("rank", &R::rank).range(within(1, 65536)).doc("The rank of each adapter, B A.");
   table.key("alpha", &R::alpha)
       .range(above(0))
       .doc("A weight W is read as W + (alpha / rank) B A.");

@@ -10,23 +10,33 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <map>
 #include <set>
-#include <tuple>
+
+#include "decent/core/error.h"
+#include "decent/core/extent.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
 
 using Place = std::function<void(const at::Tensor&)>;
 
+Extent memory_of(const at::Tensor& tensor) {
+  return extent_of(tensor.const_data_ptr(), tensor.sizes(), tensor.strides(),
+                   static_cast<std::size_t>(tensor.element_size()));
+}
+
+bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.scalar_type() == b.scalar_type() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
 // Finds everything in a module that holds certain tensors: attributes, but also elements of lists,
 // tuples and dictionaries, such as _flat_weights of torch.nn.LSTM. In a file such a second holder
 // may have become a tensor of its own with the same memory.
 class Holders {
  public:
-  explicit Holders(std::vector<Adapter>& adapters) {
-    for (Adapter& each : adapters) by_memory_.emplace(memory_of(each.weight), &each);
-  }
+  explicit Holders(std::vector<Adapter>& adapters) : adapters_(adapters) {}
 
   void visit(const c10::IValue& value, const Place& place) {
     if (value.isTensor()) return note(value.toTensor(), place);
@@ -37,16 +47,19 @@ class Holders {
   }
 
  private:
-  using Memory = std::tuple<const void*, std::int64_t, std::vector<std::int64_t>>;
-
-  static Memory memory_of(const at::Tensor& tensor) {
-    return {tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.sizes().vec()};
-  }
-
   void note(const at::Tensor& tensor, const Place& place) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    const auto found = by_memory_.find(memory_of(tensor));
-    if (found != by_memory_.end()) found->second->places.push_back(place);
+    if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
+    const Extent extent = memory_of(tensor);
+    for (Adapter& each : adapters_) {
+      if (!extent.overlaps(memory_of(each.weight))) continue;
+      if (is_same_view(tensor, each.weight)) {
+        each.places.push_back(place);
+      } else {
+        throw UserError("the model holds " + in_quotes(each.name) +
+                        " a second time, as another view of the same memory, which an adapter "
+                        "would not change.\nExport the model without that view (tensor.clone())");
+      }
+    }
   }
 
   void visit_object(const c10::intrusive_ptr<c10::ivalue::Object>& object) {
@@ -78,7 +91,7 @@ class Holders {
     }
   }
 
-  std::map<Memory, Adapter*> by_memory_;
+  std::vector<Adapter>& adapters_;
   std::set<const void*> seen_;
 };
 
@@ -134,13 +147,22 @@ void Adapters::merge() {
   std::vector<at::Tensor> originals;
   originals.reserve(all_.size());
   for (const Adapter& adapter : all_) originals.push_back(adapter.weight.clone());
-  for (const Adapter& adapter : all_) adapter.weight.copy_(sum_of(adapter));
   originals_ = std::move(originals);
+  try {
+    for (const Adapter& adapter : all_) adapter.weight.copy_(sum_of(adapter));
+  } catch (...) {
+    unmerge();
+    throw;
+  }
 }
 
-void Adapters::unmerge() {
-  const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < all_.size(); ++i) all_[i].weight.copy_(originals_[i]);
+void Adapters::unmerge() noexcept {
+  try {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i].weight.copy_(originals_[i]);
+  } catch (const std::exception&) {
+    // A GPU that failed accepts no work. That failure, which is on its way, ends the program.
+  }
   originals_.clear();
 }
 

@@ -25,6 +25,9 @@ struct AdapterOptions {
 /// The names of the adapter of a weight.
 inline std::string lora_a_name(const std::string& weight) { return weight + ".lora_A"; }
 inline std::string lora_b_name(const std::string& weight) { return weight + ".lora_B"; }
+inline bool is_of_adapter(const std::string& name) {
+  return name.ends_with(lora_a_name("")) || name.ends_with(lora_b_name(""));
+}
 
 /// One weight with its adapter. The weight counts as a matrix [out, in], where `in` is the product
 /// of all dimensions but the first, as those of a convolution.
@@ -44,7 +47,8 @@ class Adapters {
 
   /// Adapts `weights`, parameters of `module` with at least two dimensions. As in PEFT, A begins
   /// uniform in (-1 / sqrt(in), 1 / sqrt(in)) and B with zeros, both in float32 (float64 for such a
-  /// weight), so that nothing changes at first.
+  /// weight), so that nothing changes at first. Throws UserError if the module holds a part of a
+  /// weight or another view of it, which could not become a part of the sum.
   Adapters(const torch::jit::Module& module, const NamedTensors& weights,
            const AdapterOptions& options);
 
@@ -60,7 +64,7 @@ class Adapters {
   /// sum; apply() then does nothing.
   void merge();
   /// Restores the weights bit for bit.
-  void unmerge();
+  void unmerge() noexcept;
   bool is_merged() const { return !originals_.empty(); }
 
  private:

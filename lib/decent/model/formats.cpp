@@ -110,7 +110,6 @@ void write_model(Model& model, const std::filesystem::path& path, const FileExtr
   if (format == nullptr) {
     throw UserError("'" + path.string() + "': the file's name must end in " + written_extensions());
   }
-  const MergedAdapters merged(model.adapters());
   if (format->write != nullptr) return format->write(model, path, extras);
   if (find_model_format(model.path()) != format) refuse_foreign_model(model, *format);
   model.origin().write_back(model, path, extras);

@@ -20,6 +20,7 @@
 #include "decent/model/inspect.h"
 #include "decent/model/precision.h"
 #include "decent/model/reason.h"
+#include "decent/model/weight_use.h"
 
 namespace decent {
 namespace {
@@ -381,6 +382,12 @@ std::vector<std::string> Model::freeze_statistics() {
                   "mode by itself");
 }
 
+Model::NamedTensors Model::all_parameters() const {
+  NamedTensors all = parameters_;
+  all.insert(all.end(), base_.begin(), base_.end());
+  return all;
+}
+
 void Model::add_adapters(const NamedTensors& weights, const NamedTensors& trained,
                          const AdapterOptions& options) {
   const auto is_in = [](const NamedTensors& tensors, const at::Tensor& tensor) {
@@ -393,12 +400,21 @@ void Model::add_adapters(const NamedTensors& weights, const NamedTensors& traine
         model_in_quotes(path_) + ": forward writes into parameter '" + name +
         "', which cannot be a part of the base of adapters; train it (model.lora.train)");
   }
+  const auto graph = forward_graph(module_);
+  for (const auto& [name, weight] : weights) {
+    if (!has_sparse_gradient(*graph, name)) continue;
+    throw UserError("the gradient of parameter '" + name +
+                    "' is sparse, so that it cannot have an adapter: export the model with dense "
+                    "gradients (Embedding(.., sparse=False))");
+  }
   adapters_ = std::make_unique<Adapters>(module_, weights, options);
   NamedTensors all = std::move(parameters_);
   parameters_.clear();
   auto adapter = adapters_->all().begin();
   for (auto& [name, parameter] : all) {
-    parameter.requires_grad_(is_in(trained, parameter));
+    const bool is_trained = is_in(trained, parameter);
+    if (parameter.requires_grad() && !is_trained) trainable_base_.push_back(parameter);
+    parameter.requires_grad_(is_trained);
     (parameter.requires_grad() ? parameters_ : base_).emplace_back(name, parameter);
     if (!is_in(weights, parameter)) continue;
     parameters_.emplace_back(lora_a_name(name), adapter->a);
@@ -461,11 +477,9 @@ void Model::check_signature(std::span<const ForwardInput> inputs) const {
 void Model::use_channels_last() {
   const at::NoGradGuard no_grad;
   channels_last_ = true;
-  for (const auto* tensors : {&parameters_, &base_}) {
-    for (const auto& [name, parameter] : *tensors) {
-      const auto format = channels_last_of(parameter);
-      if (format) parameter.set_data(parameter.contiguous(*format));
-    }
+  for (const auto& [name, parameter] : all_parameters()) {
+    const auto format = channels_last_of(parameter);
+    if (format) parameter.set_data(parameter.contiguous(*format));
   }
 }
 
@@ -524,7 +538,7 @@ void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput
   if (const auto known = gpu_error_of(reason)) known->raise(about + reason);
   if (const auto wish = gpu_wish(reason, module_, device_)) throw UserError(about + *wish);
   throw UserError(about + reason + device_advice(reason, module_, device_) +
-                  data_advice(reason, inputs, tensors, parameters_) +
+                  data_advice(reason, inputs, tensors, all_parameters()) +
                   (has_samples ? origin_->batch_advice(tensors[0].size(0)) : ""));
 }
 

@@ -63,6 +63,10 @@ class Model {
   const NamedTensors& parameters() const { return parameters_; }
   /// The other parameters if there are adapters, which never change; else none.
   const NamedTensors& base() const { return base_; }
+  /// The two together.
+  NamedTensors all_parameters() const;
+  /// Parameters of base() that train by themselves according to the model's file.
+  const std::vector<at::Tensor>& trainable_base() const { return trainable_base_; }
   /// All other tensors that the module holds as attributes, each once.
   const NamedTensors& buffers() const { return buffers_; }
   /// The parameters that forward may write into in place, as it does into buffers.
@@ -76,8 +80,8 @@ class Model {
 
   /// From now on `weights` have adapters, only these and `trained` train, and all other parameters
   /// are base(). All are of parameters(), and weights have at least two dimensions. Throws
-  /// UserError if forward writes into a parameter that does not train. Must be called before
-  /// move_to().
+  /// UserError if forward writes into a parameter that does not train, or if the gradient of one
+  /// of `weights` is sparse, and as the constructor of Adapters. Must be called before move_to().
   void add_adapters(const NamedTensors& weights, const NamedTensors& trained,
                     const AdapterOptions& options);
   /// Null if there are none.
@@ -179,6 +183,7 @@ class Model {
   bool gives_logits_ = false;
   NamedTensors parameters_;
   NamedTensors base_;
+  std::vector<at::Tensor> trainable_base_;
   std::unique_ptr<Adapters> adapters_;
   NamedTensors written_parameters_;
   NamedTensors buffers_;

@@ -9,7 +9,7 @@
 #include "decent/core/file.h"
 #include "decent/core/text.h"
 #include "decent/model/forward_graph.h"
-#include "decent/model/safetensors/save.h"
+#include "decent/model/tensor_file.h"
 #include "decent/model/weight_use.h"
 
 namespace decent {
@@ -35,7 +35,32 @@ std::string adapted_module(const Model& model, const Adapter& adapter) {
   if (names > 1) throw NotForPeft("several modules share " + in_quotes(adapter.name));
   if (!adapter.name.ends_with(kWeight) || module_of(adapter.name).empty())
     throw NotForPeft(in_quotes(adapter.name) + " is not named as the weight of a module");
-  return module_of(adapter.name);
+  const std::string module = module_of(adapter.name);
+  const std::string beside = module_of(module).empty() ? "" : module_of(module) + ".";
+  const bool is_of_attention = std::ranges::any_of(model.state(), [&](const auto& each) {
+    return each.first == beside + "in_proj_weight" && module == beside + "out_proj";
+  });
+  if (is_of_attention) {
+    throw NotForPeft(in_quotes(adapter.name) +
+                     " is read by torch.nn.MultiheadAttention, not by its own module");
+  }
+  return module;
+}
+
+// PEFT takes every module whose name ends with one of modules_to_save.
+void check_endings(const Model& model, const std::set<std::string>& whole) {
+  std::set<std::string> modules;
+  for (const auto& [name, tensor] : model.state())
+    for (std::string each = module_of(name); !each.empty(); each = module_of(each))
+      modules.insert(each);
+  for (const auto& each : model.module().named_modules()) modules.insert(each.name);
+  for (const std::string& saved : whole) {
+    for (const std::string& other : modules) {
+      if (other.ends_with(saved) && !whole.contains(other))
+        throw NotForPeft("PEFT would take " + in_quotes(other) + " for the trained module " +
+                         in_quotes(saved));
+    }
+  }
 }
 
 // PEFT adapts a convolution by two convolutions, the second one with a kernel of one element.
@@ -69,14 +94,9 @@ Model::NamedTensors tensors_of(const Adapter& adapter, WeightUse use, const std:
 
 // Modules whose parameters train, or whose statistics do, are saved as a whole.
 std::set<std::string> whole_modules(const Model& model, const std::set<std::string>& adapted) {
-  std::set<std::string> adapters;
-  for (const std::string& module : adapted) {
-    adapters.insert(lora_a_name(module + ".weight"));
-    adapters.insert(lora_b_name(module + ".weight"));
-  }
   std::set<std::string> modules;
   for (const auto& [name, tensor] : model.parameters()) {
-    if (adapters.contains(name)) continue;
+    if (is_of_adapter(name)) continue;
     const std::string module = module_of(name);
     if (module.empty()) throw NotForPeft(in_quotes(name) + " trains and belongs to no module");
     if (adapted.contains(module))
@@ -110,6 +130,7 @@ void save(Model& model, const std::filesystem::path& folder) {
       tensors.push_back(std::move(entry));
   }
   const std::set<std::string> whole = whole_modules(model, adapted);
+  check_endings(model, whole);
   for (const auto& [name, tensor] : model.state())
     if (whole.contains(module_of(name))) tensors.emplace_back(kPrefix + name, tensor);
   const std::int64_t rank = adapters.all().front().a.size(0);
@@ -128,7 +149,7 @@ void save(Model& model, const std::filesystem::path& folder) {
   };
   if (!whole.empty()) config["modules_to_save"] = whole;
   create_folders(folder);
-  save_safetensors(tensors, folder / "adapter_model.safetensors", {{"format", "pt"}});
+  save_tensors(tensors, folder / kPeftTensors, {{"format", "pt"}});
   write_file(folder / "adapter_config.json", config.dump(2) + "\n");
 }
 

@@ -15,6 +15,9 @@ enum class WeightUse {
   other,        // or it cannot be told
 };
 
+/// Whether forward looks up the parameter of that name as an embedding with a sparse gradient.
+bool has_sparse_gradient(const torch::jit::Graph& forward, const std::string& name);
+
 /// How forward uses the parameter of that name. `other` if it is used in several ways.
 WeightUse use_of(const torch::jit::Graph& forward, const std::string& name);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "decent/core/error.h"
+#include "decent/core/extent.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/optim/bucket_kernels.h"
@@ -13,21 +14,11 @@
 namespace decent {
 namespace {
 
-struct Extent {
+struct NamedExtent {
   const std::string* name;
-  const char* begin;
-  const char* end;
-  bool trained;
+  Extent extent;
+  bool alone;  // may not share memory with any other
 };
-
-// The bytes from a tensor's first to its last element.
-Extent extent_of(const std::string& name, const at::Tensor& tensor, bool trained) {
-  std::int64_t last = 0;
-  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  const char* begin = static_cast<const char*>(tensor.const_data_ptr());
-  return {&name, begin, begin + (last + 1) * static_cast<std::int64_t>(tensor.element_size()),
-          trained};
-}
 
 void check_one(const std::string& name, const at::Tensor& tensor) {
   const std::string what = "parameter '" + name + "'";
@@ -64,20 +55,31 @@ bool is_addressable(const at::Tensor& tensor) {
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided;
 }
 
-void check_overlaps(std::vector<Extent> extents) {
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  const Extent* reach = nullptr;  // the extent that ends last among those seen
-  for (const Extent& extent : extents) {
-    if (reach != nullptr && extent.begin < reach->end && (extent.trained || reach->trained)) {
-      throw UserError("the tensors '" + *reach->name + "' and '" + *extent.name +
+void add_extents(const NamedTensors& tensors, bool alone, std::vector<NamedExtent>& extents) {
+  for (const auto& [name, tensor] : tensors) {
+    if (is_addressable(tensor) && tensor.numel() > 0)
+      extents.push_back({&name,
+                         extent_of(tensor.const_data_ptr(), tensor.sizes(), tensor.strides(),
+                                   static_cast<std::size_t>(tensor.element_size())),
+                         alone});
+  }
+}
+
+void check_overlaps(std::vector<NamedExtent> extents) {
+  std::sort(extents.begin(), extents.end(), [](const NamedExtent& a, const NamedExtent& b) {
+    return a.extent.begin < b.extent.begin;
+  });
+  const NamedExtent* reach = nullptr;  // the one that ends last among those seen
+  for (const NamedExtent& each : extents) {
+    if (reach != nullptr && each.extent.begin < reach->extent.end && (each.alone || reach->alone)) {
+      throw UserError("the tensors '" + *reach->name + "' and '" + *each.name +
                       "' of the model share memory, so that training one would change the "
                       "other unseen.\n"
                       "Export the model with tensors of their own (tensor.clone()), or as one "
                       "parameter that both "
                       "places use.");
     }
-    if (reach == nullptr || extent.end > reach->end) reach = &extent;
+    if (reach == nullptr || each.extent.end > reach->extent.end) reach = &each;
   }
 }
 
@@ -88,17 +90,14 @@ std::size_t Bucket::parameter_at(std::int64_t offset) const {
                                   offsets.begin() - 1);
 }
 
-void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
+void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors,
+                   const NamedTensors& base) {
   check_one_device(parameters);
-  std::vector<Extent> extents;
-  for (const auto& [name, tensor] : parameters) {
-    check_one(name, tensor);
-    if (tensor.numel() > 0) extents.push_back(extent_of(name, tensor, true));
-  }
-  for (const auto& [name, tensor] : other_tensors) {
-    if (is_addressable(tensor) && tensor.numel() > 0)
-      extents.push_back(extent_of(name, tensor, false));
-  }
+  for (const auto& [name, tensor] : parameters) check_one(name, tensor);
+  std::vector<NamedExtent> extents;
+  add_extents(parameters, /*alone=*/true, extents);
+  add_extents(base, /*alone=*/true, extents);
+  add_extents(other_tensors, /*alone=*/false, extents);
   check_overlaps(std::move(extents));
 }
 

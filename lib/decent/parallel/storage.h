@@ -23,9 +23,11 @@ struct Bucket {
 };
 
 /// Checks that every parameter can be trained in place: float32 or float64, all on the CPU or all
-/// on the same CUDA GPU, dense, and not sharing memory with any other tensor. Throws UserError
-/// naming the tensors.
-void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
+/// on the same CUDA GPU, dense, and not sharing memory with any other tensor; nor may one of
+/// `base`, the parameters that adapters change or leave as they are. Throws UserError naming the
+/// tensors.
+void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors,
+                   const NamedTensors& base = {});
 
 /// Throws UserError if the gradient of the parameter `name` is sparse.
 void check_dense(const std::string& name, const at::Tensor& grad);

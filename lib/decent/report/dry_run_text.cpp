@@ -56,17 +56,21 @@ void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {
 }
 
 void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
-  const auto weights = static_cast<double>(sum(f.bucket_bytes));
-  const double states = f.optimizer_states * weights;
-  lines.push_back(
-      row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
-                                bytes_text(2 * weights + f.exchange_bytes.value_or(0) + states))));
-  lines.push_back(
-      row("", fmt::format("weights {}, gradients {}, exchange {}, optimizer {}; an "
-                          "evaluation needs {} while gradients are gone",
-                          bytes_text(weights), bytes_text(weights),
-                          f.exchange_bytes ? bytes_text(*f.exchange_bytes) : "not known",
-                          bytes_text(states), bytes_text(weights))));
+  const auto trained = static_cast<double>(sum(f.bucket_bytes));
+  const auto frozen = static_cast<double>(f.frozen_bytes);
+  const auto sums = static_cast<double>(f.adapted_bytes);
+  const double states = f.optimizer_states * trained;
+  const double all = frozen + 2 * trained + sums + f.exchange_bytes.value_or(0) + states;
+  lines.push_back(row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
+                                            bytes_text(all))));
+  // Of weights with adapters a step holds sums, and an evaluation the weights without them.
+  lines.push_back(row(
+      "", fmt::format(
+              "weights {}{}, gradients {}, exchange {}, optimizer {}; an "
+              "evaluation needs {} while gradients{} are gone",
+              bytes_text(frozen + trained), sums > 0 ? ", with adapters " + bytes_text(sums) : "",
+              bytes_text(trained), f.exchange_bytes ? bytes_text(*f.exchange_bytes) : "not known",
+              bytes_text(states), bytes_text(trained + sums), sums > 0 ? " and sums" : "")));
   lines.push_back(row("", fmt::format("peak of this process with one forward and backward: {}",
                                       bytes_text(f.peak_bytes))));
   if (!f.gpu) return;

@@ -16,6 +16,8 @@ namespace decent {
 struct DryRunFacts {
   RunFacts run;
   std::int64_t frozen_parameters = 0;
+  std::int64_t frozen_bytes = 0;
+  std::int64_t adapted_bytes = 0;  // of weights with adapters
   std::int64_t trained_bytes = 0;
   std::vector<std::pair<std::string, std::int64_t>> largest;  // names and elements
   std::int64_t buffers = 0;                                   // tensors

@@ -14,7 +14,8 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/file_extras.h"
-#include "decent/model/safetensors/save.h"
+#include "decent/model/peft.h"
+#include "decent/model/tensor_file.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/task/param_groups.h"
@@ -60,12 +61,17 @@ NamedTensors matching(const std::vector<NamedParameter>& parameters, const std::
 }
 
 bool is_matrix(const at::Tensor& tensor) {
-  return tensor.dim() >= 2 && tensor.numel() > 0 && tensor.is_floating_point();
+  const at::ScalarType type = tensor.scalar_type();
+  const bool has_arithmetic = type == at::kFloat || type == at::kDouble || type == at::kBFloat16 ||
+                              type == at::kHalf;  // unlike types of 8 bits
+  return tensor.dim() >= 2 && tensor.numel() > 0 && has_arithmetic;
 }
 
 // Biases that a glob matches beside weights get none.
 NamedTensors adapted_weights(const std::vector<NamedParameter>& parameters,
                              std::span<const std::string> globs) {
+  if (globs.empty())
+    throw UserError(std::string(kMatchKey) + ": names no weight that is to have an adapter");
   NamedTensors weights;
   for (const std::string& glob : globs) {
     const NamedTensors found = matching(parameters, kMatchKey, std::span(&glob, 1));
@@ -73,17 +79,23 @@ NamedTensors adapted_weights(const std::vector<NamedParameter>& parameters,
       continue;
     throw UserError(std::string(kMatchKey) + ": '" + glob + "' matches " +
                     in_quotes(found.front().first) + " " +
+                    dtype_text(found.front().second.scalar_type()) +
                     shape_text(found.front().second.sizes()) + (found.size() > 1 ? ", .." : "") +
-                    ": only weights with at least two dimensions can have adapters. " + kTrainKey +
-                    " trains others as a whole");
+                    ": only weights of float types with at least two dimensions can have "
+                    "adapters. " +
+                    kTrainKey + " trains others as a whole");
   }
   for (const auto& entry : matching(parameters, kMatchKey, globs))
     if (is_matrix(entry.second)) weights.push_back(entry);
   return weights;
 }
 
-void check_apart(const NamedTensors& weights, const NamedTensors& trained) {
+void check_trained(const NamedTensors& weights, const NamedTensors& trained) {
   for (const auto& [name, tensor] : trained) {
+    if (!tensor.is_floating_point()) {
+      throw UserError(std::string(kTrainKey) + ": " + in_quotes(name) + " is " +
+                      dtype_text(tensor.scalar_type()) + ", which cannot train");
+    }
     const bool both = std::ranges::any_of(
         weights, [&, &tensor = tensor](const auto& each) { return each.second.is_same(tensor); });
     if (both) {
@@ -124,7 +136,11 @@ std::string load_adapters(Model& model, const LoraRecipe& recipe, const LoraFact
       throw UserError("'" + path.string() + "' was trained with " + then + "; model.lora has " +
                       facts.adapters);
   } catch (const UserError& error) {
-    throw UserError("model.lora.adapters: " + std::string(error.what()));
+    const bool is_pefts = path.filename() == kPeftTensors;
+    throw UserError("model.lora.adapters: " + std::string(error.what()) +
+                    (is_pefts ? "\nThis is a file for PEFT; adapters.safetensors of the same run "
+                                "has what decent-train reads"
+                              : ""));
   }
   const std::string base = metadata(kBaseEntry);
   if (base.empty() || base == facts.base) return "";
@@ -138,7 +154,7 @@ LoraFacts add_adapters(Model& model, const LoraRecipe& recipe, std::uint64_t see
   const std::vector<NamedParameter> parameters = parameters_of(model);
   const NamedTensors weights = adapted_weights(parameters, recipe.match);
   const NamedTensors trained = matching(parameters, kTrainKey, recipe.train);
-  check_apart(weights, trained);
+  check_trained(weights, trained);
   model.add_adapters(weights, trained, {.rank = recipe.rank, .alpha = recipe.alpha, .seed = seed});
   LoraFacts facts{.base = checksum_of(model.base()), .adapters = facts_text(recipe)};
   if (recipe.adapters) facts.warning = load_adapters(model, recipe, facts);
@@ -146,8 +162,8 @@ LoraFacts add_adapters(Model& model, const LoraRecipe& recipe, std::uint64_t see
 }
 
 void save_adapters(const Model& model, const LoraFacts& facts, const std::filesystem::path& path) {
-  save_safetensors(changing_tensors(model), path,
-                   {{kBaseEntry, facts.base}, {kAdaptersEntry, facts.adapters}});
+  save_tensors(changing_tensors(model), path,
+               {{kBaseEntry, facts.base}, {kAdaptersEntry, facts.adapters}});
 }
 
 }  // namespace decent

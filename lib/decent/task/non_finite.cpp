@@ -48,7 +48,7 @@ std::optional<std::string> bad_field(const Task& task, const TrainedBatch& batch
 }
 
 std::string cause(const Task& task, const TrainedBatch& batch) {
-  for (const auto& [name, parameter] : task.model->parameters()) {
+  for (const auto& [name, parameter] : task.model->all_parameters()) {
     if (const std::int64_t bad = count_non_finite(parameter)) {
       return first_bad("parameter '" + name + "'", parameter, bad) + "." + kTrainGently;
     }

@@ -50,20 +50,20 @@ std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
 void check_model_storage(const Model& model) {
   NamedTensors others = untrained_part(model.parameters());
   others.insert(others.end(), model.buffers().begin(), model.buffers().end());
-  check_storage(trained_part(model.parameters()), others);
+  check_storage(trained_part(model.parameters()), others, model.base());
 }
 
 // Tensors that cannot be stored would otherwise only show at the first checkpoint.
 void check_can_be_saved(const Model& model) {
-  for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
-    for (const auto& [name, tensor] : *tensors) {
-      if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
-      throw UserError("model '" + model.path().string() + "': '" + name + "' is " +
-                      dtype_text(tensor.scalar_type()) +
-                      (tensor.layout() == at::kStrided ? "" : " and not dense") +
-                      ", which safetensors files cannot hold, so that it could be neither saved "
-                      "nor exported.\nA complex tensor can be kept as torch.view_as_real(tensor)");
-    }
+  NamedTensors tensors = model.all_parameters();
+  tensors.insert(tensors.end(), model.buffers().begin(), model.buffers().end());
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
+    throw UserError("model '" + model.path().string() + "': '" + name + "' is " +
+                    dtype_text(tensor.scalar_type()) +
+                    (tensor.layout() == at::kStrided ? "" : " and not dense") +
+                    ", which safetensors files cannot hold, so that it could be neither saved "
+                    "nor exported.\nA complex tensor can be kept as torch.view_as_real(tensor)");
   }
 }
 
@@ -87,7 +87,8 @@ struct OpenedTask {
 
 // The names of parameters that need no gradient, as globs.
 std::vector<std::string> frozen_names(Model& model, const ModelRecipe& recipe) {
-  std::vector<std::string> names = recipe.freeze;
+  if (model.adapters() == nullptr) return recipe.freeze;
+  std::vector<std::string> names;
   for (const auto& [name, weight] : model.base()) {
     const bool is_adapted = std::ranges::any_of(
         model.adapters()->all(), [&, &name = name](const auto& each) { return each.name == name; });

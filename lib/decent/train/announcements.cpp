@@ -41,6 +41,10 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
       names.push_back(each.name + " " + shape_text(each.weight.sizes()));
     add("model.lora: " + counted(std::ssize(names), "adapter") + " (" + task.lora->adapters + "): ",
         names);
+    std::vector<std::string> whole;
+    for (const auto& [name, tensor] : task.model->parameters())
+      if (!is_of_adapter(name)) whole.push_back(name);
+    add("model.lora.train: train as a whole: ", whole);
   }
   add("model.freeze_statistics: batch norm that keeps its statistics: ", task.frozen_statistics);
   return notes;

@@ -77,6 +77,15 @@ Notices notices_of_run(const Run& run, int workers) {
   return all;
 }
 
+std::int64_t adapted_bytes(const Task& task) {
+  NamedTensors weights;
+  if (task.lora) {
+    for (const Adapter& each : task.model->adapters()->all())
+      weights.emplace_back(each.name, each.weight);
+  }
+  return bytes_of(weights);
+}
+
 double peak_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -89,12 +98,14 @@ DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOpti
   const Recipe& recipe = run.task.recipe;
   Notices notices = notices_of_run(run, member.size());
   const NamedTensors trained = trained_part(run.task.model->parameters());
+  const NamedTensors frozen = untrained_part(run.task.model->all_parameters());
   const std::vector<std::int64_t> buckets = bucket_bytes(run);
   return {.run = run_facts(run, {.workers = member.size(),
                                  .parameters = elements_of(trained),
                                  .buckets = std::ssize(buckets)}),
-          .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())) +
-                               elements_of(run.task.model->base()),
+          .frozen_parameters = elements_of(frozen),
+          .frozen_bytes = bytes_of(frozen),
+          .adapted_bytes = adapted_bytes(run.task),
           .trained_bytes = bytes_of(trained),
           .largest = largest(trained),
           .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),

@@ -14,7 +14,8 @@ namespace decent {
 
 /// Writes task.model, with the transforms of data.export_transforms, in the format that the file's
 /// name says. A file that is written back is checked, after which task.model has the weights as the
-/// file holds them. Returns a line for the user about the check, or nothing. Throws WriteError.
+/// file holds them, but for weights with adapters. Returns a line for the user about the check, or
+/// nothing. Throws WriteError.
 std::string write_checked(Task& task, const std::filesystem::path& path);
 
 /// The model files of a run, each with its description and path: TorchScript, weights, and the

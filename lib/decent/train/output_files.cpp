@@ -121,6 +121,8 @@ std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& reci
                                    {"the model (model.path)", recipe.model.path}};
   if (recipe.model.weights)
     inputs.push_back({"the weights (model.weights)", *recipe.model.weights});
+  if (recipe.model.lora && recipe.model.lora->adapters)
+    inputs.push_back({"the adapters (model.lora.adapters)", *recipe.model.lora->adapters});
   add_data("data.train", &recipe.data.train, inputs);
   add_data("data.eval", recipe.data.eval ? &*recipe.data.eval : nullptr, inputs);
   add_data("data.predict", recipe.data.predict ? &*recipe.data.predict : nullptr, inputs);
@@ -154,6 +156,7 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
     if (which == RunModel::best && !recipe.checkpoint.keep_best) continue;
     for (const auto& [what, file] : model_files(recipe, which))
       outputs.push_back({where, file, other_folder});
+    if (recipe.model.lora) outputs.push_back({where, folder.peft(which), other_folder, true});
   }
   outputs.push_back({where, folder.checkpoints(), other_folder, true});
 }

@@ -2,8 +2,6 @@
 // Writing the weights of a trained model.
 
 #include <filesystem>
-#include <map>
-#include <string>
 
 #include "decent/model/file_extras.h"
 #include "decent/model/model.h"
@@ -15,9 +13,5 @@ namespace decent {
 /// WriteError.
 void save_safetensors(const Model& model, const std::filesystem::path& path,
                       const FileExtras& extras = {});
-
-/// The same for any tensors and metadata.
-void save_safetensors(const Model::NamedTensors& tensors, const std::filesystem::path& path,
-                      const std::map<std::string, std::string>& metadata);
 
 }  // namespace decent

@@ -18,10 +18,8 @@ class CompactStorage {
  public:
   explicit CompactStorage(const Model& model) {
     const at::NoGradGuard no_grad;
-    for (const auto* tensors : {&model.parameters(), &model.base()}) {
-      for (const auto& [name, parameter] : *tensors)
-        replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
-    }
+    for (const auto& [name, parameter] : model.all_parameters())
+      replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
     for (const auto& [name, buffer] : model.buffers()) bring_to_cpu(buffer);
     for (const at::Tensor& constant : model.constants()) bring_to_cpu(constant);
   }
@@ -43,6 +41,23 @@ class CompactStorage {
 
   std::vector<at::Tensor> tensors_;
   std::vector<at::Tensor> views_;
+};
+
+// While it lives, the base of adapters trains as in the model's file, for whoever trains the
+// written one.
+class TrainableBase {
+ public:
+  explicit TrainableBase(const Model& model) : parameters_(model.trainable_base()) {
+    for (const at::Tensor& each : parameters_) each.requires_grad_();
+  }
+  TrainableBase(const TrainableBase&) = delete;
+  TrainableBase& operator=(const TrainableBase&) = delete;
+  ~TrainableBase() {
+    for (const at::Tensor& each : parameters_) each.requires_grad_(false);
+  }
+
+ private:
+  const std::vector<at::Tensor>& parameters_;
 };
 
 // While it lives, every part of the module is in eval mode.
@@ -77,6 +92,7 @@ torch::jit::Module with_scaling(const torch::jit::Module& module, const FileScal
 
 void save_torchscript(Model& model, const std::filesystem::path& path, const FileExtras& extras) {
   const CompactStorage compact(model);
+  const TrainableBase trainable(model);
   const EvalMode eval(model.module());
   const torch::jit::Module written =
       extras.scaling.empty() ? model.module() : with_scaling(model.module(), extras.scaling);

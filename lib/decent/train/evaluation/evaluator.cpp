@@ -81,7 +81,6 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), team_.rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
-  const MergedAdapters merged(model_.adapters());
   model_.eval();
   EvaluationSums sums(metrics_);
   if (!evaluate_parts(sums)) return std::nullopt;
@@ -107,6 +106,7 @@ bool Evaluator::evaluate_parts(EvaluationSums& sums) {
   try {
     parts = team_.attempt("evaluation", [&] {
       control.report(Operation::evaluating);
+      const MergedAdapters merged(model_.adapters());
       const AtEnd shares([&] { control.report(Operation::sharing_scores); });
       return evaluate_own_part(sums);
     });

@@ -116,7 +116,9 @@ std::vector<std::int64_t> Predictor::samples_of(std::int64_t number) const {
 PredictionCounts Predictor::run(PredictionFile* file) {
   const at::NoGradGuard no_grad;
   Model& model = *task_.model;
-  const MergedAdapters merged(model.adapters());
+  std::optional<MergedAdapters> merged;
+  if (model.adapters() != nullptr)
+    team_.agree("adapters", [&] { merged.emplace(model.adapters()); });
   const bool gives_logits = model.gives_logits();
   if (gives_logits) model.give_logits(false);
   model.eval();
