@@ -99,6 +99,22 @@ def test_pronunciation_begins_to_learn(tmp_path: Path) -> None:
     assert run.evaluation["samples"] == 3000
 
 
+def test_char_gpt_is_tuned_by_adapters(tmp_path: Path) -> None:
+    """The second text is learned, from a base that stays as the first one made it."""
+    for part in ("base", "tuned"):
+        (tmp_path / part).mkdir()
+    base = trained("char_gpt", tmp_path / "base", **{"train.steps": 30, "eval.every_epochs": "null", "eval.every_steps": 30})
+    weights = {"model.weights": base.folder / "model.safetensors"}
+    tuned = trained("char_gpt_lora", tmp_path / "tuned", **weights, **{"train.steps": 40, "schedule.warmup_steps": 10})
+    whole, alone = tuned.weights, base.weights
+    same = {name for name in whole if np.array_equal(whole[name], alone[name])}
+    assert same == {name for name in whole if not re.search(r"(qkv|project|expand)\.weight$|^(ids|head)\.weight$", name)}
+    before = run_alone("--config", ROOT / "configs" / "char_gpt_lora.yaml", "--eval-only", "--checkpoint", "none", "--set",
+                       f"model.weights={weights['model.weights']}", "--set", f"output={tmp_path / 'none'}", cwd=tmp_path)
+    assert before.code == 0, before.err
+    assert tuned.evaluation["loss"] < float(re.search(r"loss ([\d.]+)", before.out)[1]) - 0.1
+
+
 def test_what_is_padded_and_what_is_later_does_not_count() -> None:
     import torch
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.func import functional_call
 
 from program import ROOT
-from runs import Run, assert_same_run, assert_says, attempt, merged, recipe, refused, train
+from runs import Run, assert_same_run, assert_says, attempt, merged, message_of_odd_worker, recipe, refused, train
 from tensors import read_safetensors, write_safetensors
 
 STEPS, BATCH, CLASSES, RANK, ALPHA = 20, 8, 5, 3, 7.5
@@ -305,6 +305,30 @@ def test_another_base_is_refused(tmp_path: Path) -> None:
                        "--resume", "auto")
     assert ended.code == 2, ended
     assert_says(ended.err, "the base of the adapters was ")
+
+
+def test_a_worker_with_another_base(tmp_path: Path) -> None:
+    """It is compared, as it is not sent."""
+    write_case("linear", tmp_path)
+    other = net_of("linear")
+    with torch.no_grad():
+        other.first.weight[3, 5] += 1e-6
+    torch.jit.script(other).save(str(tmp_path / "other.pt"))
+    own = settings("linear", tmp_path)
+    message = message_of_odd_worker(tmp_path, own, merged(own, {"model": {"path": str(tmp_path / "other.pt")}}))
+    assert_says(message, "the base of the adapters")
+
+
+def test_a_rank_larger_than_both_sides(tmp_path: Path) -> None:
+    write_case("linear", tmp_path)
+    lora = {"rank": 50, "adapters": None}
+    run = train(tmp_path / "run", settings("linear", tmp_path, model={"lora": lora}), workers=2)
+    adapters = read_safetensors(run.folder / "adapters.safetensors")
+    assert adapters["first.weight.lora_A"].shape == (50, 16) and adapters["first.weight.lora_B"].shape == (32, 50)
+    base = net_of("linear").first.weight.detach().numpy()
+    want = base + ALPHA / 50 * adapters["first.weight.lora_B"] @ adapters["first.weight.lora_A"]
+    np.testing.assert_allclose(run.weights["first.weight"], want, rtol=1e-5, atol=1e-6)  # float32
+    assert not np.allclose(run.weights["first.weight"], base)
 
 
 # ---- models that cannot have adapters, or hold their weights in odd ways ------------------------------------------------
