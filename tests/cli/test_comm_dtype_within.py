@@ -140,11 +140,6 @@ def traced_bytes(run: Run, steps: int) -> tuple[float, float]:
     return totals[0] / WORKERS / steps, totals[1] / WORKERS / steps
 
 
-def sent_bytes(host: hosts.Host) -> int:
-    command = [*host.prefix, "cat", "/sys/class/net/eth0/statistics/tx_bytes"]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
 @needs_hosts
 def test_bytes_are_those_that_it_tells(two_hosts: list[hosts.Host], tmp_path: Path) -> None:
     """By its trace, and between the hosts by the interface, whose bytes of the start and the end two lengths tell apart."""
@@ -152,9 +147,9 @@ def test_bytes_are_those_that_it_tells(two_hosts: list[hosts.Host], tmp_path: Pa
                    log={"trace": [5, 14]})
     counted = []
     for steps in (20, 60):
-        before = sent_bytes(two_hosts[0])
+        before = two_hosts[0].sent_bytes()
         run = train_on(two_hosts, tmp_path / str(steps), merged(own, {"train": {"steps": steps}}))
-        counted.append(sent_bytes(two_hosts[0]) - before)
+        counted.append(two_hosts[0].sent_bytes() - before)
     between, within = told_bytes(exchange_line(run.ended))
     assert (between, within) == pytest.approx((PARAMETERS * 4 * 19 / 256 / 2, PARAMETERS * 4 / 2), rel=0.01)  # half of the steps
     # Parts of 8 bits are not all of one length.

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from program import ROOT
-from runs import Run, assert_same_run, assert_says, attempt, merged, message_of_odd_worker, recipe, refused, train
+from runs import assert_same_run, assert_says, attempt, merged, message_of_odd_worker, recipe, refused, train
 from tensors import read_safetensors, write_safetensors
 
 STEPS, BATCH, CLASSES, RANK, ALPHA = 20, 8, 5, 3, 7.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import nn
 import hosts
 from adapted import adapted
 from host_runs import check_well, run_on
-from runs import Run, assert_same_run, assert_says, merged, recipe, train
+from runs import Run, assert_same_run, merged, recipe, train
 from tensors import differing, read_safetensors, write_safetensors
 
 STEPS, BATCH, CLASSES, RANK, ALPHA = 10, 4, 5, 4, 6.0
@@ -161,11 +160,6 @@ def two_hosts():
         yield made
 
 
-def sent_bytes(host: hosts.Host) -> int:
-    command = [*host.prefix, "cat", "/sys/class/net/eth0/statistics/tx_bytes"]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
 @pytest.mark.skipif(hosts.why_not() is not None, reason=str(hosts.why_not()))
 @pytest.mark.parametrize(("parallel", "share"), [({}, 1), ({"comm_dtype": "bf16"}, 1 / 2), ({"method": "all_reduce"}, 1)], ids=str)
 def test_bytes_on_the_wire(parallel: dict, share: float, two_hosts: list[hosts.Host], files: Path) -> None:
@@ -176,9 +170,9 @@ def test_bytes_on_the_wire(parallel: dict, share: float, two_hosts: list[hosts.H
                       model={"lora": {"match": ["second.weight"], "rank": 2}}, checkpoint={"every_steps": 20})
     counted = []
     for steps in (20, 60):
-        before = sent_bytes(two_hosts[0])
+        before = two_hosts[0].sent_bytes()
         check_well(run_on(two_hosts, files / str(steps), merged(settings, {"train": {"steps": steps}}), workers=2))
-        counted.append(sent_bytes(two_hosts[0]) - before)
+        counted.append(two_hosts[0].sent_bytes() - before)
     assert counted[1] < BASE, counted
     a_step = (counted[1] - counted[0]) / 40  # and a twentieth of an evaluation, which sends all adapters once
     assert share * ADAPTERS < a_step < 1.25 * share * ADAPTERS + ADAPTERS / 20 + 2000, counted  # headers, losses, heartbeats

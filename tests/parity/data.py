@@ -8,12 +8,17 @@ CLASSES = 5
 TOKENS, LENGTH = 32, 12
 
 
+def base_of(model: str) -> str:
+    """The model without adapters of its own."""
+    return model.removeprefix("adapted-")
+
+
 def make_data(model: str, samples: int) -> dict[str, np.ndarray]:
     """Fields x (float32) and y: a class per sample (int64), or three targets for the regressor (float32), or the token that
     follows each of x (int64).
     """
     rng = np.random.default_rng(7)
-    model = model.removeprefix("adapted-")
+    model = base_of(model)
     if model == "gpt":
         return _make_tokens(rng, samples)
     shape = (1, 8, 8) if model == "cnn" else (16,)

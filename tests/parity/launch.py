@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from cases import Case
-from data import data_file
-from models import base_of, lora_of
+from data import base_of, data_file
+from models import lora_of
 from ports import free_port
 from tensors import read_safetensors
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adapted import adapted
-from data import LENGTH, TOKENS, make_data
+from data import LENGTH, TOKENS, base_of, make_data
 from tensors import write_safetensors
 
 
@@ -130,10 +130,6 @@ ADAPTED = {
     "adapted-cnn": (["conv1", "conv2"], ["norm?.*", "head.*"]),
     "adapted-gpt": (["attention.qkv", "attention.project", "expand", "project"], ["norm*", "tokens.*", "positions.*", "head.*"]),
 }
-
-
-def base_of(name: str) -> str:
-    return name.removeprefix("adapted-")
 
 
 def make_model(name: str) -> nn.Module:

@@ -36,6 +36,11 @@ class Host:
         self.address = address
         self.prefix = ["ip", "netns", "exec", name]
 
+    def sent_bytes(self) -> int:
+        """All that its interface has sent."""
+        command = [*self.prefix, "cat", "/sys/class/net/eth0/statistics/tx_bytes"]
+        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
     def set_link(self, state: str) -> None:
         """up or down, as a cable."""
         _ip("-n", self.name, "link", "set", "eth0", state)

@@ -44,7 +44,8 @@ std::string written_extensions();
 Model open_model(const std::filesystem::path& path, const ImportOptions& options = {});
 
 /// Writes a trained model in the format for the file's name. Throws UserError if there is none, or
-/// if the format can only hold models that were read from it; WriteError.
+/// if the format can only hold models that were read from it; WriteError. Of adapters, those that
+/// are merged (MergedAdapters) are in the file.
 void write_model(Model& model, const std::filesystem::path& path);
 /// The same with extras; scalings are written only if the format can hold them.
 void write_model(Model& model, const std::filesystem::path& path, const FileExtras& extras);

@@ -218,6 +218,14 @@ void visit_nodes(const Graph& graph, const std::function<void(const Node*)>& vis
   visit_block(graph.block(), visit);
 }
 
+std::optional<std::string> attribute_path(const Node* node, const Graph& forward) {
+  std::string path = node->s(c10::attr::name);
+  const torch::jit::Value* owner = node->input();
+  for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
+    path = owner->node()->s(c10::attr::name) + "." + path;
+  return owner == forward.inputs()[0] ? std::optional(path) : std::nullopt;
+}
+
 std::string code_hash(const torch::jit::Module& module) {
   return c10::sha1(code_text(module) + attributes_text(module)).str();
 }

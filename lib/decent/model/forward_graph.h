@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace decent {
@@ -21,6 +22,11 @@ std::shared_ptr<torch::jit::Graph> forward_graph(const torch::jit::Module& modul
 /// Visits every node, including nodes of branches and loops, inner ones first.
 void visit_nodes(const torch::jit::Graph& graph,
                  const std::function<void(const torch::jit::Node*)>& visit);
+
+/// The path from the module to the attribute that a GetAttr node of its forward_graph() reads:
+/// "layer1.weight". Nothing if that attribute's owner is not reached by attributes alone.
+std::optional<std::string> attribute_path(const torch::jit::Node* node,
+                                          const torch::jit::Graph& forward);
 
 /// A hash of what a model computes, because all workers must train the same function: SHA-1 (40 hex
 /// digits) over the code of forward and of everything that it calls, and over the

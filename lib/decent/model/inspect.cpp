@@ -120,11 +120,10 @@ std::set<std::string> modules_whose_mode_is_read(const torch::jit::Graph& forwar
   std::set<std::string> modules;
   visit_nodes(forward, [&](const torch::jit::Node* node) {
     if (node->kind() != c10::prim::GetAttr || node->s(c10::attr::name) != "training") return;
-    std::string path;
-    const torch::jit::Value* owner = node->input();
-    for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
-      path = owner->node()->s(c10::attr::name) + (path.empty() ? "" : ".") + path;
-    if (owner == forward.inputs()[0]) modules.insert(path);
+    const auto path = attribute_path(node, forward);
+    if (!path) return;
+    const std::size_t dot = path->rfind('.');
+    modules.insert(dot == std::string::npos ? "" : path->substr(0, dot));
   });
   return modules;
 }

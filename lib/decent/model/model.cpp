@@ -68,12 +68,8 @@ class Attributes {
   }
 
   void add_attribute(const Node* node) {
-    std::string path = node->s(c10::attr::name);
-    const Value* owner = node->input();
-    for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
-      path = owner->node()->s(c10::attr::name) + "." + path;
-    if (owner == forward_.inputs()[0]) {
-      found_.paths.insert(path);
+    if (const auto path = attribute_path(node, forward_)) {
+      found_.paths.insert(*path);
     } else {
       found_.others = true;
     }

@@ -16,15 +16,6 @@ using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
-// The name of the attribute that a node reads: "layer1.weight"; "" if its owner cannot be told.
-std::string name_of(const Node* node, const torch::jit::Graph& forward) {
-  std::string name = node->s(c10::attr::name);
-  const Value* owner = node->input();
-  for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
-    name = owner->node()->s(c10::attr::name) + "." + name;
-  return owner == forward.inputs()[0] ? name : "";
-}
-
 std::optional<c10::IValue> constant_of(const Node* node, const char* argument) {
   return torch::jit::toIValue(node->namedInput(argument));
 }
@@ -97,7 +88,8 @@ std::optional<WeightUse> use_by(const Use& use, bool flipped) {
 template <typename Visit>
 void visit_values(const torch::jit::Graph& forward, const std::string& name, Visit visit) {
   visit_nodes(forward, [&](const Node* node) {
-    if (node->kind() == c10::prim::GetAttr && name_of(node, forward) == name) visit(node->output());
+    if (node->kind() == c10::prim::GetAttr && attribute_path(node, forward) == name)
+      visit(node->output());
   });
 }
 

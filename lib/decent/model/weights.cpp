@@ -161,6 +161,13 @@ void copy_to(const at::Tensor& own, const StoredTensor& given) {
                           scalar_type(given.dtype)));
 }
 
+void copy_given(const Model::NamedTensors& own, const StoredTensors& tensors) {
+  for (const auto& [name, tensor] : own) {
+    const auto given = tensors.find(name);
+    if (given != tensors.end()) copy_to(tensor, given->second);
+  }
+}
+
 }  // namespace
 
 void load_tensors(const Model& model, const Model::NamedTensors& own,
@@ -168,10 +175,7 @@ void load_tensors(const Model& model, const Model::NamedTensors& own,
   const at::NoGradGuard no_grad;
   const WeightsFile file = read_weights(path);
   check_names(model, own, file.tensors, path, {});
-  for (const auto& [name, tensor] : own) {
-    const auto given = file.tensors.find(name);
-    if (given != file.tensors.end()) copy_to(tensor, given->second);
-  }
+  copy_given(own, file.tensors);
 }
 
 std::vector<std::string> load_weights(Model& model, const std::filesystem::path& path,
@@ -184,11 +188,9 @@ std::vector<std::string> load_weights(Model& model, const std::filesystem::path&
     check_globs(model, choice);
     std::erase_if(tensors, [&](const auto& entry) { return is_ignored(entry.first, choice); });
     check_names(model, model.state(), tensors, path, choice);
-    for (const auto& [name, own] : model.state()) {
-      const auto given = tensors.find(name);
-      if (given != tensors.end()) copy_to(own, given->second);
+    copy_given(model.state(), tensors);
+    for (const auto& [name, own] : model.state())
       if (is_ignored(name, choice)) left.push_back(name);
-    }
     return left;
   } catch (const UserError& error) {
     throw UserError("model.weights: " + std::string(error.what()));
