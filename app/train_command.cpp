@@ -1,8 +1,10 @@
+#include <memory>
 #include <utility>
 
 #include "commands.h"
 #include "decent/checkpoint/facts.h"
 #include "decent/comm/lost_workers.h"
+#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/resume/history.h"
 #include "decent/resume/run_output.h"
@@ -10,16 +12,18 @@
 #include "decent/runfolder/run_folder.h"
 #include "decent/train/announcements.h"
 #include "decent/train/run_recipe.h"
+#include "tracker.h"
 
 namespace decent {
 namespace {
 
 /// All workers stop after the same step, so that none is taken for lost by those behind it.
-[[noreturn]] void end_stopped(Program& program, const Team& team) {
+[[noreturn]] void end_stopped(Program& program, const Team& team, Tracker* tracker) {
   // Not a stage of agree(): saving is itself collective, and an error on one worker must reach the
   // others while they are saving.
   const std::filesystem::path saved = program.trainer->save_stopped();
   team.agree("stop", [&] { program.trainer->note_end("stopped"); });
+  if (tracker) tracker->wait();
   const Stop stop = team.control().stop();
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.cause() + ". Saved '" + saved.string() +
@@ -92,6 +96,14 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   share_run_file(team, output.leaders, folder);
 }
 
+// From the worker that writes the run's files, once they are there.
+std::unique_ptr<Tracker> start_tracker(Program& program, const Team& team) {
+  const Recipe& recipe = program.trainer->run().task.recipe;
+  if (!recipe.log.track || !team.speaks()) return nullptr;
+  return std::make_unique<Tracker>(std::string(name_of(*recipe.log.track)),
+                                   RunFolder(recipe.output).path(), *program.log);
+}
+
 // Whether nothing is left to do. The run may end at the very step at which it resumes.
 bool is_over(Program& program, const Team& team, const Run& run, const FoundCheckpoint* start) {
   const auto earlier = recipe_of_run(run.task.recipe.output);
@@ -117,15 +129,18 @@ void train(Program& program) {
     tidy_checkpoints(resume_context(program, team, run.task));
     return;
   }
+  std::unique_ptr<Tracker> tracker;
   try {
     begin(program, team, std::move(run), std::move(start));
+    tracker = start_tracker(program, team);
     const TrainingEnd end = program.trainer->train();
     if (end == TrainingEnd::lost) end_lost(program, team);
-    if (end == TrainingEnd::stopped) end_stopped(program, team);
+    if (end == TrainingEnd::stopped) end_stopped(program, team, tracker.get());
   } catch (const GivenUp&) {  // before the first step, or while the workers stop
     end_lost(program, team);
   }
   program.trainer->finish();
+  if (tracker) tracker->wait();
 }
 
 }  // namespace decent

@@ -72,6 +72,15 @@ constexpr auto choices(AmpDType) {
   return std::to_array<Choice<E>>({{E::off, "off"}, {E::bf16, "bf16"}, {E::fp16, "fp16"}});
 }
 
+constexpr auto choices(TrackingService) {
+  using E = TrackingService;
+  return std::to_array<Choice<E>>({{E::mlflow, "mlflow"},
+                                   {E::wandb, "wandb"},
+                                   {E::trackio, "trackio"},
+                                   {E::tensorboard, "tensorboard"},
+                                   {E::prometheus, "prometheus"}});
+}
+
 constexpr auto choices(ProgressStyle) {
   using E = ProgressStyle;
   return std::to_array<Choice<E>>(

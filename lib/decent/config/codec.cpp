@@ -43,7 +43,8 @@ bool read_name(const Slot& slot, const std::vector<std::string>& names, std::str
 
 bool resolve_path(const Slot& slot, const std::string& text, std::filesystem::path& out) {
   std::filesystem::path path = text;
-  if (slot.value.where.origin == 0) path = slot.context.folder / path;
+  if (const auto folder = slot.context.mistakes.folder_of(slot.value.where.origin))
+    path = *folder / path;
   if (path.is_relative()) {
     std::error_code error;
     path = std::filesystem::current_path(error) / path;

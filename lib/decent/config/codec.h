@@ -34,7 +34,6 @@ struct Limits {
 struct Context {
   Mistakes& mistakes;
   const Names& names;
-  std::filesystem::path folder;         // of the recipe
   std::vector<std::string> known_keys;  // every dotted key, to find misplaced ones
 };
 
@@ -62,8 +61,8 @@ struct Slot {
 bool read_name(const Slot& slot, const std::vector<std::string>& names, std::string& out);
 std::string name_type(const std::vector<std::string>& names);
 
-/// Resolves a path against the folder of the recipe, or against the working folder if it is from
-/// --set.
+/// Resolves a path against the folder of the file that it is written in, or against the working
+/// folder if it is from --set.
 bool resolve_path(const Slot& slot, const std::string& text, std::filesystem::path& out);
 
 template <class T>

@@ -109,8 +109,9 @@ class Expander {
 
 }  // namespace
 
-void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes) {
-  Expander(environment, mistakes).walk(root, "");
+void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes,
+                        const std::string& path) {
+  Expander(environment, mistakes).walk(root, path);
 }
 
 }  // namespace config

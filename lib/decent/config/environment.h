@@ -10,7 +10,8 @@ namespace decent::config {
 
 /// Replaces the variables in every scalar of the tree; keys stay as they are. `$${` becomes a
 /// literal `${`. A scalar with a mistake (unset variable, malformed) is reported and becomes
-/// broken.
-void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes);
+/// broken. `path` is the dotted key of the root, for messages.
+void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes,
+                        const std::string& path = "");
 
 }  // namespace decent::config

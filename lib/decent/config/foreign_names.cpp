@@ -18,13 +18,11 @@ constexpr std::string_view kReading =
     "the number of batches read ahead; the number of workers is a flag, --workers N";
 constexpr std::string_view kResume =
     "a flag resumes a run: --resume auto, or --resume DIR for one checkpoint";
-constexpr std::string_view kAlone =
-    "a recipe stands alone, as there is no inheritance yet; --set KEY=VALUE changes it for one "
-    "run, "
-    "and ${NAME} in it is a variable of the environment";
-constexpr std::string_view kTracked =
-    "there is no tracking service yet; a run writes metrics.jsonl, report.html and TensorBoard's "
-    "event files (log.tensorboard) into its output folder";
+constexpr std::string_view kExtends =
+    "'extends: FILE' at the top of a recipe's file builds on another recipe; --set KEY=VALUE "
+    "changes "
+    "a recipe for one run";
+constexpr std::string_view kTracked = "and decent-track sends runs that are there already";
 constexpr std::string_view kUpdates = "counted in updates";
 constexpr std::string_view kBothBetas = "a list of both";
 
@@ -207,39 +205,39 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"log_interval", "log.every_steps", ""},
     {"logging_steps", "log.every_steps", ""},
     {"print_freq", "log.every_steps", ""},
-    {"aim", "", kTracked},
-    {"clearml", "", kTracked},
-    {"comet", "", kTracked},
-    {"comet_ml", "", kTracked},
-    {"logger", "", kTracked},
-    {"loggers", "", kTracked},
-    {"mlflow", "", kTracked},
-    {"neptune", "", kTracked},
-    {"report_to", "", kTracked},
-    {"tracker", "", kTracked},
-    {"trackers", "", kTracked},
-    {"tracking", "", kTracked},
-    {"wandb", "", kTracked},
-    {"wandb_project", "", kTracked},
-    {"weights_and_biases", "", kTracked},
+    {"aim", "log.track", kTracked},
+    {"clearml", "log.track", kTracked},
+    {"comet", "log.track", kTracked},
+    {"comet_ml", "log.track", kTracked},
+    {"logger", "log.track", kTracked},
+    {"loggers", "log.track", kTracked},
+    {"mlflow", "log.track", kTracked},
+    {"neptune", "log.track", kTracked},
+    {"report_to", "log.track", kTracked},
+    {"tracker", "log.track", kTracked},
+    {"trackers", "log.track", kTracked},
+    {"tracking", "log.track", kTracked},
+    {"wandb", "log.track", kTracked},
+    {"wandb_project", "log.track", kTracked},
+    {"weights_and_biases", "log.track", kTracked},
     {"resume", "", kResume},
     {"resume_from", "", kResume},
     {"resume_from_checkpoint", "", kResume},
     // other recipes
-    {"_base_", "", kAlone},
-    {"base", "", kAlone},
-    {"base_config", "", kAlone},
-    {"defaults", "", kAlone},
-    {"extend", "", kAlone},
-    {"extends", "", kAlone},
-    {"import", "", kAlone},
-    {"imports", "", kAlone},
-    {"include", "", kAlone},
-    {"includes", "", kAlone},
-    {"inherit", "", kAlone},
-    {"inherits", "", kAlone},
-    {"inherit_from", "", kAlone},
-    {"parent", "", kAlone},
+    {"_base_", "", kExtends},
+    {"base", "", kExtends},
+    {"base_config", "", kExtends},
+    {"defaults", "", kExtends},
+    {"extend", "", kExtends},
+    {"extends", "", kExtends},
+    {"import", "", kExtends},
+    {"imports", "", kExtends},
+    {"include", "", kExtends},
+    {"includes", "", kExtends},
+    {"inherit", "", kExtends},
+    {"inherits", "", kExtends},
+    {"inherit_from", "", kExtends},
+    {"parent", "", kExtends},
     // the rest
     {"manual_seed", "seed", ""},
     {"random_seed", "seed", ""},

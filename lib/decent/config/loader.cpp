@@ -1,6 +1,7 @@
 #include "decent/config/loader.h"
 
 #include "decent/config/environment.h"
+#include "decent/config/extends.h"
 #include "decent/config/option_keys.h"
 #include "decent/config/overrides.h"
 #include "decent/config/resolve.h"
@@ -15,27 +16,15 @@ namespace {
 
 using config::Value;
 
-// Parses a document that must be a mapping. Anything else is reported at once, as nothing in it can
-// be checked further.
-Value parse_mapping(const std::string& text, config::Mistakes& mistakes) {
-  Value root;
-  try {
-    root = config::parse_document(text, 0);
-    if (root.kind == Value::Kind::null) {
-      mistakes.add(root.where, "", "the recipe is empty; expected at least model and data");
-    } else if (root.kind != Value::Kind::mapping) {
-      mistakes.add(root.where, "",
-                   "expected a recipe (sections such as model and data), got " + shown(root));
-    }
-  } catch (const config::SyntaxMistake& mistake) {
-    mistakes.add(mistake.where, "", mistake.what());
-  }
+// The document of a recipe with those that it extends. What is wrong with one is reported at once,
+// as nothing in it can be checked further.
+Value read_document(const std::string& text, const std::filesystem::path& file,
+                    const std::vector<config::KeyInfo>& keys, const Variables& environment,
+                    config::Mistakes& mistakes) {
+  Value root = config::parse_mapping(text, 0, mistakes);
+  if (root.kind == Value::Kind::mapping) config::extend(root, file, keys, environment, mistakes);
   mistakes.throw_if_any();
   return root;
-}
-
-std::vector<std::string> key_names(const config::Names& names) {
-  return names_in(config::recipe_keys(names));
 }
 
 }  // namespace
@@ -49,19 +38,27 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
                     const Variables& environment) {
   config::Mistakes mistakes(file, overrides);
-  Value root = parse_mapping(text, mistakes);
+  const std::vector<config::KeyInfo> keys = config::recipe_keys(names);
+  Value root = read_document(text, file, keys, environment, mistakes);
   config::apply_overrides(root, overrides, mistakes);
   config::expand_environment(root, environment, mistakes);
 
   config::inherit_source_keys(root, names);
 
   Recipe recipe;
-  config::Context context{mistakes, names, file.parent_path(), key_names(names)};
+  config::Context context{mistakes, names, names_in(keys)};
   config::recipe_table().read(root, {}, "", context, recipe);
   config::resolve(recipe, root, file, names, mistakes);
   config::check_together(recipe, root, names, mistakes);
   mistakes.throw_if_any();
   return recipe;
+}
+
+std::vector<std::filesystem::path> recipe_files(const std::filesystem::path& file,
+                                                const Variables& environment) {
+  config::Mistakes mistakes(file, {});
+  read_document(read_text(file), file, {}, environment, mistakes);
+  return mistakes.files();
 }
 
 std::string print_recipe(const Recipe& recipe) {

@@ -17,13 +17,17 @@ namespace decent {
 /// `names`: the valid names. `${NAME}` is looked up in `environment`; tests pass their own.
 ///
 /// Throws UserError with one line per mistake, "file:line:column: key: what is wrong, what would be
-/// valid", or
+/// valid" (the file is the recipe's or one that it extends), or
 /// "--set a.b=VALUE: .." for an override; at most five lines for one mistake.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
                    const config::Names& names, const Variables& environment = environment_variable);
 
-/// The same for a text in memory. `file` gives the name in messages, the default of `name`, and
-/// the folder to which paths are relative.
+/// The recipe's file and all that it extends, in the order in which they are read.
+std::vector<std::filesystem::path> recipe_files(
+    const std::filesystem::path& file, const Variables& environment = environment_variable);
+
+/// The same as load_recipe for a text in memory. `file` gives the name in messages, the default of
+/// `name`, and the folder to which paths are relative.
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
                     const Variables& environment = environment_variable);

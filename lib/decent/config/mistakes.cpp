@@ -1,6 +1,7 @@
 #include "decent/config/mistakes.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "decent/config/scalars.h"
 #include "decent/core/error.h"
@@ -19,8 +20,21 @@ bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0)
 }  // namespace
 
 Mistakes::Mistakes(const std::filesystem::path& file, std::span<const std::string> overrides)
-    : file_(abbreviate(file.string(), 4096)), overrides_(overrides.begin(), overrides.end()) {
-  if (file_.empty()) file_ = "recipe";
+    : files_{file}, overrides_(overrides.begin(), overrides.end()) {}
+
+int Mistakes::add_file(const std::filesystem::path& file) {
+  files_.push_back(file);
+  return 1 - static_cast<int>(files_.size());
+}
+
+std::optional<std::filesystem::path> Mistakes::folder_of(int origin) const {
+  if (origin > 0) return std::nullopt;
+  return files_.at(static_cast<std::size_t>(-origin)).parent_path();
+}
+
+std::string Mistakes::name_of(int origin) const {
+  const std::string name = abbreviate(files_.at(static_cast<std::size_t>(-origin)).string(), 4096);
+  return name.empty() ? "recipe" : name;
 }
 
 void Mistakes::add(Where where, std::string_view key, const std::string& text) {
@@ -29,20 +43,33 @@ void Mistakes::add(Where where, std::string_view key, const std::string& text) {
 }
 
 std::string Mistakes::place(Where where) const {
-  if (where.origin == 0) {
-    return file_ + ":" + std::to_string(where.line) + ":" + std::to_string(where.column);
+  if (where.origin <= 0) {
+    return name_of(where.origin) + ":" + std::to_string(where.line) + ":" +
+           std::to_string(where.column);
   }
   return "--set " + abbreviate(overrides_.at(static_cast<std::size_t>(where.origin) - 1), 120);
+}
+
+bool Mistakes::is_before(Where a, Where b) const {
+  const auto place = [&](Where where) {
+    const int files = static_cast<int>(files_.size());
+    const int rank = where.origin <= 0 ? -where.origin : files + where.origin;
+    return std::tuple(rank, where.line, where.column);
+  };
+  return place(a) < place(b);
 }
 
 void Mistakes::throw_if_any() const {
   if (mistakes_.empty()) return;
   std::vector<Mistake> sorted = mistakes_;
   std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Mistake& a, const Mistake& b) { return a.where < b.where; });
+                   [&](const Mistake& a, const Mistake& b) { return is_before(a.where, b.where); });
   std::vector<std::string> lines;
   if (sorted.size() > 1) {
-    lines.push_back(std::to_string(sorted.size()) + " mistakes in " + file_ + ":");
+    const bool in_others = std::any_of(sorted.begin(), sorted.end(),
+                                       [](const Mistake& each) { return each.where.origin < 0; });
+    lines.push_back(std::to_string(sorted.size()) + " mistakes in " + name_of(0) +
+                    (in_others ? " and recipes that it extends:" : ":"));
   }
   for (const Mistake& mistake : sorted) {
     if (lines.size() > kMaxReported) {

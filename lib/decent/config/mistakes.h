@@ -2,36 +2,43 @@
 // The user's mistakes, collected so that they are all reported together.
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace decent::config {
 
-/// A place in the recipe file (origin 0) or in the origin-th --set override. Lines and columns
-/// count from 1.
+/// A place in a recipe: in its own file (origin 0), in the n-th file that it extends (origin -n),
+/// or in the n-th --set override (origin n). Lines and columns count from 1.
 struct Where {
   int origin = 0;
   int line = 1;
   int column = 1;
   bool operator==(const Where&) const = default;
-  bool operator<(const Where& other) const {
-    return std::tie(origin, line, column) < std::tie(other.origin, other.line, other.column);
-  }
 };
 
 class Mistakes {
  public:
   Mistakes(const std::filesystem::path& file, std::span<const std::string> overrides);
 
+  /// A further file of the recipe. Returns the origin of what is in it.
+  int add_file(const std::filesystem::path& file);
+
+  /// The recipe's file, then those that were added.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+
+  /// The folder of the file with this origin; nothing for an override.
+  std::optional<std::filesystem::path> folder_of(int origin) const;
+
   /// `key` is the dotted key that the mistake is about; it may be empty.
   void add(Where where, std::string_view key, const std::string& text);
 
   std::size_t size() const { return mistakes_.size(); }
 
-  /// Throws UserError with one line per mistake, those of the file first, by position.
+  /// Throws UserError with one line per mistake, those of the recipe's file first, then those
+  /// of files that it extends, then those of overrides, each by position.
   void throw_if_any() const;
 
  private:
@@ -42,7 +49,10 @@ class Mistakes {
 
   std::string place(Where where) const;
 
-  std::string file_;
+  std::string name_of(int origin) const;
+  bool is_before(Where a, Where b) const;
+
+  std::vector<std::filesystem::path> files_;
   std::vector<std::string> overrides_;
   std::vector<Mistake> mistakes_;
 };

@@ -25,6 +25,7 @@ enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
 enum class BackendName { automatic, gloo, nccl };                  // recipe: auto
 enum class AmpDType { off, bf16, fp16 };
+enum class TrackingService { mlflow, wandb, trackio, tensorboard, prometheus };
 enum class ProgressStyle { automatic, bar, plain, off };  // recipe: auto
 
 /// One argument of the model's forward: the data field that feeds it, and the argument's name if
@@ -223,6 +224,7 @@ struct LogRecipe {
   std::int64_t every_steps = 10;
   ProgressStyle progress = ProgressStyle::automatic;
   bool tensorboard = true;
+  std::optional<TrackingService> track;
   std::optional<std::array<std::int64_t, 2>> trace;  // first and last step
   bool operator==(const LogRecipe&) const = default;
 };

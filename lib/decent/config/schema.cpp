@@ -260,6 +260,12 @@ Table<LogRecipe> make_log_table() {
       .may_differ()
       .on_resume(silent)
       .doc("Write TensorBoard event files.");
+  table.key("track", &R::track)
+      .may_differ()
+      .on_resume(silent)
+      .doc(
+          "The tracking service to which the run's figures are sent while it trains, by "
+          "`decent-track` (docs/python.md).");
   table.key("trace", &R::trace)
       .range(at_least(1))
       .check([](const auto& trace) {

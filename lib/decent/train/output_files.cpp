@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
 #include "decent/model/model.h"
@@ -117,8 +118,11 @@ bool holds_checkpoint(const fs::path& folder) {
 }
 
 std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& recipe) {
-  std::vector<InputFile> inputs = {{"the recipe (--config)", command.config},
-                                   {"the model (model.path)", recipe.model.path}};
+  std::vector<InputFile> inputs;
+  for (const fs::path& file : recipe_files(command.config))
+    inputs.push_back(
+        {inputs.empty() ? "the recipe (--config)" : "a recipe that is extended", file});
+  inputs.push_back({"the model (model.path)", recipe.model.path});
   if (recipe.model.weights)
     inputs.push_back({"the weights (model.weights)", *recipe.model.weights});
   if (recipe.model.lora && recipe.model.lora->adapters)

@@ -138,6 +138,7 @@ const std::vector<KeyCase>& key_cases() {
       {"log.every_steps", "1", "null", "0"},
       {"log.progress", "bar", "3", ""},
       {"log.tensorboard", "false", "2", ""},
+      {"log.track", "mlflow", "3", "neptune"},
       {"log.trace", "[1, 2]", "3", "[0, 2]"},
   };
   return cases;
