@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -15,11 +16,12 @@ from runs import assert_says
 DIGITS = ROOT / "configs" / "digits.yaml"
 # Writes down how it was started, when, and what it was given.
 REPORTS = """#!{python}
-import os, signal, sys, time
-files = sorted(os.listdir("/proc/self/fd"), key=int)
+import json, os, sys, time
+facts = {{"arguments": sys.argv[1:], "parent": os.getppid(), "own session": os.getsid(0) == os.getpid(),
+         "in and out": [os.readlink(f"/proc/self/fd/{{fd}}") for fd in (0, 1)], "other files": [fd for fd in range(3, 100)
+                                                                                      if os.path.exists(f"/proc/self/fd/{{fd}}")]}}
 with open({said!r}, "a") as said:
-    print(sys.argv[1:], os.getsid(0) == os.getpid(), [os.readlink(f"/proc/self/fd/{{fd}}") for fd in files[:2]],
-          len(files) <= 4, os.getppid(), signal.getsignal(signal.SIGPIPE) != signal.SIG_IGN or "python", file=said)
+    print(json.dumps(facts), file=said)
 {act}
 """
 
@@ -48,9 +50,10 @@ def test_is_started_once_beside_the_run(tmp_path: Path, workers: int) -> None:
     said = install(tmp_path, "time.sleep(0.5)")
     ended = trained(tmp_path, workers=workers)
     assert ended.code == 0 and ended.err == "", ended.err
-    line, = said.read_text().splitlines()
-    parent = line.split("] True ")[1].split()[-2]
-    assert f"['{tmp_path / 'run'}', '--to', 'mlflow', '--beside', '{parent}'] True ['/dev/null', '/dev/null'] True" in line
+    facts, = map(json.loads, said.read_text().splitlines())
+    parent = facts.pop("parent")
+    assert facts == {"arguments": [str(tmp_path / "run"), "--to", "mlflow", "--beside", str(parent)], "own session": True,
+                     "in and out": ["/dev/null", "/dev/null"], "other files": []}
 
 
 def test_the_rest_is_waited_for(tmp_path: Path) -> None:
