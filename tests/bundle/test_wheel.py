@@ -107,7 +107,9 @@ def test_names(wheel: Path) -> None:
         metadata = archive.read(f"decent_train-{VERSION}.dist-info/METADATA").decode()
         folders = {name.split("/")[0] for name in archive.namelist()}
     assert folders == {"decent_train", f"decent_train-{VERSION}.dist-info"}
-    assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE) == [f"torch=={TORCH_VERSION}"]
+    required = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+    assert [text for text in required if "extra ==" not in text] == [f"torch=={TORCH_VERSION}"]
+    assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE)) == {"search", "track"}
     assert f"torch=={TORCH_VERSION}\n" in (ROOT / "requirements.txt").read_text()
 
 
@@ -133,6 +135,33 @@ def test_console_script_trains(installed: Environment, tmp_path: Path, workers: 
     assert ended.code == 0, ended.err
     assert workers == 1 or f"average of {workers} models" in ended.out
     assert_trained(tmp_path / "run", ended.out)
+
+
+THREE_LINES = """
+decent_train.export(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10)), (torch.zeros(2, 1, 8, 8),), "net.pt2")
+run = decent_train.train({"model": {"path": "net.pt2"}, "data": {split: {**DIGITS, "split": its} for split, its in SPLITS}}, workers=2)
+print(type(run.metrics()).__name__, run.metrics()[-2]["accuracy"])
+"""
+
+
+def test_three_lines_of_python_train(installed: Environment, tmp_path: Path) -> None:
+    """With nothing else in the environment than torch."""
+    script = tmp_path / "three.py"
+    script.write_text("import os, sys, torch, decent_train\nos.chdir(sys.argv[1])\n"
+                      "DIGITS, SPLITS = {'format': 'builtin', 'name': 'digits'}, (('train', 'train'), ('eval', 'test'))\n" + THREE_LINES)
+    ended = installed.run("python", script, tmp_path)
+    assert ended.code == 0, ended.err
+    kind, accuracy = ended.out.split()[-2:]
+    assert kind == "list" and float(accuracy) > 0.8
+
+
+@pytest.mark.parametrize(("command", "extra"), [("decent-sweep", "search"), ("decent-track", "track")])
+def test_commands_name_the_package_that_they_miss(installed: Environment, tmp_path: Path, command: str, extra: str) -> None:
+    (tmp_path / "sweep.yaml").write_text("recipe: x.yaml\n")
+    arguments = [tmp_path / "sweep.yaml"] if extra == "search" else [tmp_path, "--to", "mlflow"]
+    ended = installed.run(command, *arguments)
+    assert ended.code == 2, ended.err
+    assert f"pip install 'decent-train[{extra}]'" in ended.err and "Traceback" not in ended.err
 
 
 def test_takes_its_own_libraries(installed: Environment) -> None:
