@@ -18,7 +18,7 @@ constexpr std::string_view kReading =
     "the number of batches read ahead; the number of workers is a flag, --workers N";
 constexpr std::string_view kResume =
     "a flag resumes a run: --resume auto, or --resume DIR for one checkpoint";
-constexpr std::string_view kExtends =
+constexpr std::string_view kElsewhere =
     "'extends: FILE' at the top of a recipe's file builds on another recipe; --set KEY=VALUE "
     "changes "
     "a recipe for one run";
@@ -224,20 +224,20 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"resume_from", "", kResume},
     {"resume_from_checkpoint", "", kResume},
     // other recipes
-    {"_base_", "", kExtends},
-    {"base", "", kExtends},
-    {"base_config", "", kExtends},
-    {"defaults", "", kExtends},
-    {"extend", "", kExtends},
-    {"extends", "", kExtends},
-    {"import", "", kExtends},
-    {"imports", "", kExtends},
-    {"include", "", kExtends},
-    {"includes", "", kExtends},
-    {"inherit", "", kExtends},
-    {"inherits", "", kExtends},
-    {"inherit_from", "", kExtends},
-    {"parent", "", kExtends},
+    {"_base_", "", kElsewhere},
+    {"base", "", kElsewhere},
+    {"base_config", "", kElsewhere},
+    {"defaults", "", kElsewhere},
+    {"extend", "", kElsewhere},
+    {"extends", "", kElsewhere},
+    {"import", "", kElsewhere},
+    {"imports", "", kElsewhere},
+    {"include", "", kElsewhere},
+    {"includes", "", kElsewhere},
+    {"inherit", "", kElsewhere},
+    {"inherits", "", kElsewhere},
+    {"inherit_from", "", kElsewhere},
+    {"parent", "", kElsewhere},
     // the rest
     {"manual_seed", "seed", ""},
     {"random_seed", "seed", ""},
