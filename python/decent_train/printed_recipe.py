@@ -22,7 +22,7 @@ def read_printed(text: str) -> dict[str, object]:
     """
     recipe: dict[str, object] = {}
     section = recipe
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         parts = _LINE.match(line)

@@ -67,12 +67,11 @@ class Run:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The resolved recipe, every key with its value and every path absolute. train() takes it as it is.
-
-        Raises ValueError if `recipe.yaml` was not written by the program.
+        """The resolved recipe, every key with its value and every path absolute; `output` is this folder. train() takes it as it
+        is. Raises ValueError if `recipe.yaml` was not written by the program.
         """
         try:
-            return read_printed((self.folder / "recipe.yaml").read_text())
+            return {**read_printed((self.folder / "recipe.yaml").read_text()), "output": str(self.folder)}
         except ValueError as error:
             raise ValueError(f"'{self.folder / 'recipe.yaml'}': {error}") from error
 
@@ -110,8 +109,8 @@ class Run:
             text = (self.folder / "metrics.jsonl").read_bytes()
         except FileNotFoundError:
             return []
-        whole = text[:text.rfind(b"\n") + 1].decode(errors="replace")
-        lines = [line for line in map(self._line, whole.splitlines()) if line is not None]
+        *whole, _ = text.decode(errors="replace").split("\n")
+        lines = [line for line in map(self._line, whole) if line is not None]
         return lines if kind is None else [line for line in lines if line["kind"] == kind]
 
     def metrics(self, kind: str | None = None) -> Any:
@@ -182,7 +181,7 @@ class Run:
         from .tensor_files import read_tensors
 
         with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
-            source = source_of(data, self.recipe, self.recipe["model"]["inputs"], Path(folder))
+            source = source_of(data, self.recipe, self._input_fields, Path(folder))
             file = Path(folder, "predictions.safetensors")
             self._start("--checkpoint", checkpoint, "--predict", file, "--set", f"data.predict={yaml_text(source)}")
             predictions = read_tensors(file)
@@ -196,7 +195,7 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
             flags: list[object] = ["--checkpoint", checkpoint, "--eval-only"]
             if data is not None:
-                fields = [*self.recipe["model"]["inputs"], self.recipe["model"]["target"]]
+                fields = [*self._input_fields, self.recipe["model"]["target"]]
                 flags += ["--set", f"data.eval={yaml_text(source_of(data, self.recipe, fields, Path(folder)))}"]
             before = len(self.lines("eval"))
             self._start(*flags)
@@ -221,6 +220,11 @@ class Run:
             file = Path(folder, f"model{ending}")
             self._start("--checkpoint", "auto" if checkpoint is None else checkpoint, "--export", file)
             yield file
+
+    @property
+    def _input_fields(self) -> list[str]:
+        inputs = self.recipe["model"]["inputs"]
+        return list(inputs.values() if isinstance(inputs, dict) else inputs)
 
     def _criterion(self) -> str:
         recipe = self.recipe

@@ -13,13 +13,12 @@ from .data import tensor_of, write
 _FORMATS = {".safetensors": "safetensors", ".npz": "npz", ".csv": "csv"}
 
 
-def source_of(data: object, recipe: Mapping[str, Any], fields: Sequence[str] | Mapping[str, str], folder: Path) -> dict[str, object]:
+def source_of(data: object, recipe: Mapping[str, Any], fields: Sequence[str], folder: Path) -> dict[str, object]:
     """A source as a recipe has it. Arrays are written into `folder`.
 
-    fields: what the model needs of the data, as model.inputs. Raises ValueError and TypeError as save_data does, and if a field
+    fields: those that are needed. Raises ValueError and TypeError as save_data does, and if a field
     is missing.
     """
-    names = list(fields.values() if isinstance(fields, Mapping) else fields)
     whole: dict[str, object] = {"limit": None, "holdout": None}  # not the training data's
     if isinstance(data, (str, os.PathLike)):
         train = recipe["data"]["train"]
@@ -31,11 +30,11 @@ def source_of(data: object, recipe: Mapping[str, Any], fields: Sequence[str] | M
     if isinstance(data, Mapping) and isinstance(data.get("format"), str):
         return dict(data)
     if not isinstance(data, Mapping):
-        if len(names) > 1:
-            raise TypeError(f"the fields {', '.join(names)} are needed: give a dict of arrays with these names")
-        data = {names[0]: data}
-    missing = [name for name in names if name not in data]
+        if len(fields) > 1:
+            raise TypeError(f"the fields {', '.join(fields)} are needed: give a dict of arrays with these names")
+        data = {fields[0]: data}
+    missing = [name for name in fields if name not in data]
     if missing:
         raise ValueError(f"the data has no field '{missing[0]}'; it has {', '.join(map(str, data))}")
-    write(folder / "data.safetensors", {name: tensor_of(name, data[name]) for name in names})
+    write(folder / "data.safetensors", {name: tensor_of(name, data[name]) for name in fields})
     return {**whole, "format": "safetensors", "path": str(folder / "data.safetensors")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +95,11 @@ def _recipe_file(recipe: Recipe) -> Iterator[tuple[Path, list[str]]]:
     with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
         file = Path(folder, f"{_name_for(recipe)}.yaml")
         file.write_text(json.dumps(extended))
-        yield file, assignments({key: value for key, value in recipe.items() if key != "extends"})
+        try:
+            yield file, assignments({key: value for key, value in recipe.items() if key != "extends"})
+        except TrainingError as error:  # the file is not the user's
+            message = re.sub(rf"{re.escape(str(file))}(:\d+:\d+: )?", lambda at: "" if at[1] else "the recipe", str(error))
+            raise TrainingError(message, error.code) from None
 
 
 def _name_for(recipe: Mapping[str, object]) -> str:
