@@ -15,7 +15,8 @@ class Checkpoint:
     path: Path
     step: int  # updates done
     workers: int  # the workers that trained, with those that were lost
-    figures: Mapping[str, float] = field(default_factory=dict)  # of the evaluation at this step; empty if there was none
+    # Of the evaluation at this step; empty if there was none.
+    figures: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 
-_SIGNS_OF_A_RUN = ("recipe.yaml", "metrics.jsonl", "checkpoints")
+_SIGNS_OF_A_RUN = ("metrics.jsonl", "run.json", "checkpoints")  # a recipe.yaml may be a user's own
 _LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte", "mse", "mae"}
 
 
