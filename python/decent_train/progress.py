@@ -121,7 +121,7 @@ class NotebookView(View):
         if line.startswith("eval at step "):
             self._evaluation = line
         if line.startswith("done: "):
-            self._end = line
+            self._end, self._done = line, self._total  # the last line of a step may be an earlier one's
         self._lines.append(line)
 
     def _update(self) -> None:
