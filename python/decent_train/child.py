@@ -48,6 +48,7 @@ class Child:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.asked = 0  # how often it was asked to stop
+        self.suspended = 0  # how often
 
     def __enter__(self) -> Child:
         return self
@@ -71,6 +72,15 @@ class Child:
             self.kill()
         elif self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
+
+    def suspend(self) -> None:
+        """Stops the program and this process, as Ctrl-Z does, until the shell lets this process go on."""
+        self.suspended += 1
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """Ends the program and its workers at once. Its process group exists until the last of them has ended."""
@@ -103,25 +113,35 @@ class Child:
         return self.process.returncode
 
 
-class CtrlC:
-    """While it lasts, Ctrl-C is counted in place of raising KeyboardInterrupt somewhere in the middle of things. Only the main
-    thread can have this, and only there Python raises KeyboardInterrupt.
+class Keys:
+    """While it lasts, Ctrl-C and Ctrl-Z are counted, in place of raising KeyboardInterrupt somewhere in the middle of things or of
+    stopping Python alone. Only the main thread can have this, and only there Python raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
-        self.pressed = 0
-        self._before: Callable[[int, FrameType | None], object] | int | None = None
+        self.ctrl_c = 0
+        self.ctrl_z = 0
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {}
 
-    def __enter__(self) -> CtrlC:
-        main = threading.current_thread() is threading.main_thread()
-        # Where SIGINT is ignored (a job in the background), it stays so.
-        if main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            self._before = signal.signal(signal.SIGINT, self._count)
+    def __enter__(self) -> Keys:
+        if threading.current_thread() is threading.main_thread():
+            # Where SIGINT is ignored (a job in the background), it stays so; so does another program's own Ctrl-Z.
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                self._count(signal.SIGINT)
+            if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+                self._count(signal.SIGTSTP)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
-    def _count(self, *_: object) -> None:
-        self.pressed += 1
+    def _count(self, number: signal.Signals) -> None:
+        before = signal.signal(number, self._pressed)
+        self._before[number] = signal.SIG_DFL if before is None else before
+
+    def _pressed(self, number: int, _: object) -> None:
+        if number == signal.SIGINT:
+            self.ctrl_c += 1
+        else:
+            self.ctrl_z += 1

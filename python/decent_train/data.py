@@ -47,7 +47,10 @@ def write(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write '{path}': there is no folder '{path.parent}'")
-    write_tensors(path, tensors)
+    try:
+        write_tensors(path, tensors)
+    except OSError as error:  # it may name a temporary file
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def tensor_of(name: str, array: object) -> Tensor:

@@ -149,8 +149,8 @@ class Run:
     def model(self, checkpoint: str | os.PathLike[str] | None = None) -> torch.jit.ScriptModule:
         """The averaged model as a TorchScript module in eval mode, on the CPU.
 
-        checkpoint: None takes the final model of a completed run, else the newest checkpoint; "best" the best one by
-            `checkpoint.keep_best`; a Checkpoint or a path that one. Raises TrainingError if there is none.
+        checkpoint: None takes the final model of a completed run, else the newest checkpoint; "best" the best one, by the
+            metric of `best`; a Checkpoint or a path that one. Raises TrainingError if there is none.
         """
         import torch
 
@@ -173,7 +173,7 @@ class Run:
         data: an array or tensor of shape [samples, ..] if the model has one input; a dict of arrays, one for each field of
             `model.inputs`; a pandas DataFrame for a model of tables; the path of a file or folder; or a source as in a recipe,
             {"format": "csv", "path": ..}. Samples get the transforms of evaluation.
-        checkpoint: "auto" takes the newest one, "best" the best one by `checkpoint.keep_best`; a Checkpoint or a path that one.
+        checkpoint: "auto" takes the newest one, "best" the best one, by the metric of `best`; a Checkpoint or a path that one.
 
         Returns tensors by name: `output` [samples, ..]; `class` and `probability` if the loss is one of classes; `row`, ..; and
         the lists `class_names` and `file` where there are such. Raises TrainingError with the program's message.
@@ -183,7 +183,7 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
             source = source_of(data, self.recipe, self._input_fields, Path(folder))
             file = Path(folder, "predictions.safetensors")
-            self._start("--checkpoint", checkpoint, "--predict", file, "--set", f"data.predict={yaml_text(source)}")
+            self._start(checkpoint, "--predict", file, "--set", f"data.predict={yaml_text(source)}")
             predictions = read_tensors(file)
         return {**predictions.tensors, **{name: json.loads(text) for name, text in predictions.texts.items()}}
 
@@ -193,12 +193,12 @@ class Run:
         data: None takes the recipe's data.eval; else as in predict(), with the target. checkpoint: as in predict().
         """
         with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
-            flags: list[object] = ["--checkpoint", checkpoint, "--eval-only"]
+            flags: list[object] = ["--eval-only"]
             if data is not None:
                 fields = [*self._input_fields, self.recipe["model"]["target"]]
                 flags += ["--set", f"data.eval={yaml_text(source_of(data, self.recipe, fields, Path(folder)))}"]
             before = len(self.lines("eval"))
-            self._start(*flags)
+            self._start(checkpoint, *flags)
         added = self.lines("eval")[before:]
         if not added:
             raise ValueError(f"'{self.folder}' has no metrics.jsonl to which the evaluation could be added")
@@ -206,9 +206,13 @@ class Run:
 
     # ---- parts ------------------------------------------------------------------------------------------------------
 
-    def _start(self, *flags: object) -> str:
-        """Runs the program on this run's recipe, also if the folder was moved."""
-        return run([self.folder / "recipe.yaml", "--set", f"output={yaml_text(self.folder)}", *map(_text, flags)])
+    def _start(self, checkpoint: str | os.PathLike[str], *flags: object) -> None:
+        """Runs the program on this run's recipe and a checkpoint, also if the folder was moved."""
+        arguments = [self.folder / "recipe.yaml", "--set", f"output={yaml_text(self.folder)}", "--checkpoint",
+                     os.fspath(checkpoint), *flags]
+        if checkpoint == "best":
+            arguments += ["--set", f"checkpoint.keep_best={yaml_text(self._criterion())}"]
+        run(arguments)
 
     @contextmanager
     def _model_file(self, ending: str, checkpoint: str | os.PathLike[str] | None) -> Iterator[Path]:
@@ -218,7 +222,7 @@ class Run:
             return
         with tempfile.TemporaryDirectory(prefix="decent-train-") as folder:
             file = Path(folder, f"model{ending}")
-            self._start("--checkpoint", "auto" if checkpoint is None else checkpoint, "--export", file)
+            self._start("auto" if checkpoint is None else checkpoint, "--export", file)
             yield file
 
     @property
@@ -249,10 +253,6 @@ class Run:
             return True
         except OSError:
             return False
-
-
-def _text(flag: object) -> str:
-    return os.fspath(flag) if isinstance(flag, os.PathLike) else str(flag)
 
 
 def _figures_text(line: Line) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .checkpoint import Checkpoint
-from .child import Child, CtrlC
+from .child import Child, Keys
 from .printed_recipe import read_printed
 from .program import TrainingError, program, run, yaml_text
 from .progress import Messages, View, view_for
@@ -88,6 +88,8 @@ def _leaves(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
 def _recipe_file(recipe: Recipe) -> Iterator[tuple[Path, list[str]]]:
     """A file to name to the program, and flags that make up the rest: paths in --set are relative to the working folder."""
     if not isinstance(recipe, Mapping):
+        if not isinstance(recipe, (str, os.PathLike)):
+            raise TypeError(f"a recipe is a path or a dictionary, not {recipe!r}")
         yield Path(recipe), []
         return
     bases = recipe.get("extends")
@@ -123,17 +125,19 @@ def _supervise(flags: Sequence[str], folder: Path, view: View) -> Run:
     """Starts the program and waits for its end."""
     messages = Messages(view)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with CtrlC() as ctrl_c, Child([str(program()), *flags], view.stdout) as child:
+    with Keys() as keys, Child([str(program()), *flags], view.stdout) as child:
         def tick() -> None:
             view.tick()
-            if child.asked < ctrl_c.pressed:
+            if child.suspended < keys.ctrl_z:
+                child.suspend()
+            if child.asked < keys.ctrl_c:
                 child.interrupt()
                 if child.asked == 1:
                     view.say("stopping after a checkpoint; Ctrl-C again ends the training at once")
 
         code = child.wait(lambda text: view.out(decoder.decode(text)), messages.take, tick)
         view.close()
-        interrupted = ctrl_c.pressed > 0
+        interrupted = keys.ctrl_c > 0
     if code == 0 and not interrupted:
         return Run(folder)
     raise _error_of(code, messages.message(), folder, interrupted)

@@ -35,15 +35,15 @@ def run_script(folder: Path, text: str, **extra: object) -> Ended:
 class Script:
     """A script that goes on beside the test, perhaps in a terminal of its own. Nothing is left of it or of its training.
 
-    mark: an argument that the processes of its training have, such as the path of the recipe.
+    mark: an argument that the processes of its training have, such as the path of the recipe. prefix: stands before Python.
     """
 
-    def __init__(self, folder: Path, text: str, mark: object, terminal: bool = False) -> None:
+    def __init__(self, folder: Path, text: str, mark: object, terminal: bool = False, prefix: tuple[str, ...] = ()) -> None:
         self.mark = Path(str(mark))
         self._said = folder / "said"
         self._said.touch()
         self.terminal: int | None = None
-        command = [PYTHON, "-c", text]
+        command = [*prefix, PYTHON, "-c", text]
         if terminal:
             self.terminal, its_end = pty.openpty()
             self.process = subprocess.Popen(command, cwd=folder, env=surroundings(TERM="xterm"), stdin=its_end, stdout=its_end,

@@ -160,6 +160,7 @@ REFUSED = {
     "empty name": ("x.safetensors", {"": X}, ValueError, "'' cannot be the name"),
     "line break": ("x.safetensors", {"a\nb": X}, ValueError, "cannot be the name"),
     "folder": ("nowhere/x.safetensors", {"x": X}, FileNotFoundError, "there is no folder"),
+    "a place without files": ("/proc/x.safetensors", {"x": X}, OSError, "'/proc/x.safetensors'"),
 }
 
 

@@ -190,6 +190,17 @@ def test_best_of_the_program(one: Run, made: OtherRun) -> None:
     assert best.figures["top5"] == best.checkpoint.figures["top5"]
 
 
+def test_the_best_by_the_loss(copy: Run) -> None:
+    """Where the recipe names no metric, model("best") is that of `best`, too."""
+    file = copy.folder / "recipe.yaml"
+    file.write_text(file.read_text().replace("keep_best: accuracy", "keep_best: null"))
+    for path in copy.folder.glob("model-best.*"):
+        path.unlink()
+    best = copy.best
+    assert best is not None and best.metric == "loss" and best.checkpoint is not None
+    assert torch.equal(copy.state_dict("best")["conv1.weight"], copy.state_dict(best.checkpoint)["conv1.weight"])
+
+
 def test_best_before_the_first_evaluation(copy: Run) -> None:
     (copy.folder / "metrics.jsonl").write_text('{"kind": "train", "step": 1, "loss": 1.0}\n')
     assert copy.best is None

@@ -17,6 +17,7 @@ from runs import DIGITS_MLP, TIMES, merged, recipe, write_recipe
 from runs import Run as OtherRun
 from runs import train as train_otherwise
 from scripts import Script, run_script
+from supervised import processes_of, states_of
 from tensors import read_safetensors, same_bits, write_safetensors
 
 CTRL_C = b"\x03"
@@ -141,6 +142,12 @@ def test_values_that_no_recipe_can_hold(value: object) -> None:
     values = value if isinstance(value, dict) else {"optimizer.lr": value}
     with pytest.raises(TypeError):
         train(recipe(), set=values)
+
+
+@pytest.mark.parametrize("given", [None, 3, ["recipe.yaml"]])
+def test_what_is_no_recipe(given: object) -> None:
+    with pytest.raises(TypeError, match="a recipe is a path or a dictionary, not "):
+        train(given)
 
 
 def test_without_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +298,21 @@ def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
         os.kill(script.process.pid, signal.SIGHUP)  # as the kernel does, to its foreground
         script.wait_until_none_is_left(20)
     assert Run(tmp_path / "run").status == "stopped"
+
+
+def test_ctrl_z_and_fg(tmp_path: Path) -> None:
+    """In a shell with job control: the program rests as well, and both go on."""
+    shell = ("bash", "-mc", '"$@"; echo "the shell is back"; sleep 1; fg; exit $?', "bash")
+    config = tmp_path / "recipe.yaml"
+    text = training(tmp_path, merged(LONG, {"train": {"steps": 3000}, "checkpoint": {"every_steps": None}}))
+    with Script(tmp_path, text, config, terminal=True, prefix=shell) as script:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        script.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
+        script.type(b"\x1a")
+        script.wait_for(lambda: "the shell is back" in script.said())
+        assert [states_of(process) for process in processes_of(config)] == [{"T"}] * 3
+        assert script.wait() == 0, script.said()
+    assert Run(tmp_path / "run").status == "completed"
 
 
 def test_an_error_while_it_is_shown(tmp_path: Path) -> None:
