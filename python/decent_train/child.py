@@ -114,8 +114,8 @@ class Child:
 
 
 class Keys:
-    """While it lasts, Ctrl-C and Ctrl-Z are counted, in place of raising KeyboardInterrupt somewhere in the middle of things or of
-    stopping Python alone. Only the main thread can have this, and only there Python raises KeyboardInterrupt.
+    """While it lasts, Ctrl-C and Ctrl-Z are counted, in place of raising KeyboardInterrupt somewhere in the middle of
+    things or of stopping Python alone. Only the main thread can have this, and only there Python raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,7 +83,7 @@ def tensor_of(name: str, array: object) -> Tensor:
 
 def _in_order(array: object) -> object:
     """NumPy's arrays as torch takes them: in the machine's byte order, and with no negative strides."""
-    dtype = getattr(array, "dtype", None)
+    dtype: Any = getattr(array, "dtype", None)
     if not hasattr(dtype, "newbyteorder"):
         return array
     import numpy
@@ -99,8 +99,8 @@ def _what(dtype: object) -> str:
 
 def _checked_name(name: str) -> str:
     if name == "__metadata__" or not name or not name.isprintable():
-        raise ValueError(f"{name!r} cannot be the name of an array: safetensors keeps '__metadata__' for itself, and a name has "
-                         "at least one character and no line breaks")
+        raise ValueError(f"{name!r} cannot be the name of an array: safetensors keeps '__metadata__' for itself, and a "
+                         "name has at least one character and no line breaks")
     return name
 
 

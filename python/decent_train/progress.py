@@ -1,4 +1,4 @@
-"""How the progress of a training is shown: by the program's own bar in a terminal, by a display in a notebook, else by lines."""
+"""How the progress of a training is shown: the program's own bar in a terminal, a display in a notebook, else lines."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class NotebookView(View):
     stdout = subprocess.PIPE
 
     def __init__(self) -> None:
-        from IPython.display import display
+        from IPython import display
 
         self._rest = ""
         self._lines: list[str] = []
@@ -94,7 +94,7 @@ class NotebookView(View):
         self._done, self._total = 0, 1
         self._changed = False
         self._shown = time.monotonic()
-        self._handle: Any = display(self, display_id=True)
+        self._handle: Any = display.display(self, display_id=True)  # type: ignore[no-untyped-call]
 
     def out(self, text: str) -> None:
         *lines, self._rest = re.split(r"[\r\n]+", self._rest + _CONTROL.sub("", text))

@@ -67,8 +67,8 @@ class Run:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The resolved recipe, every key with its value and every path absolute; `output` is this folder. train() takes it as it
-        is. Raises ValueError if `recipe.yaml` was not written by the program.
+        """The resolved recipe, every key with its value and every path absolute; `output` is this folder. train() takes it
+        as it is. Raises ValueError if `recipe.yaml` was not written by the program.
         """
         try:
             return {**read_printed((self.folder / "recipe.yaml").read_text()), "output": str(self.folder)}
@@ -156,11 +156,12 @@ class Run:
 
         with self._model_file(".pt", checkpoint) as file, warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*torch.jit.load.* is deprecated", DeprecationWarning)
-            return torch.jit.load(str(file), map_location="cpu").eval()
+            module: torch.jit.ScriptModule = torch.jit.load(str(file), map_location="cpu")  # type: ignore[no-untyped-call]
+            return module.eval()
 
     def state_dict(self, checkpoint: str | os.PathLike[str] | None = None) -> dict[str, Tensor]:
-        """The averaged model's parameters and buffers under their state_dict names, for `load_state_dict` of the module that was
-        exported. checkpoint: as in model().
+        """The averaged model's parameters and buffers under their state_dict names, for `load_state_dict` of the module
+        that was exported. checkpoint: as in model().
         """
         from .tensor_files import read_tensors
 

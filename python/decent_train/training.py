@@ -43,15 +43,15 @@ def train(recipe: Recipe, workers: int = 1, *, set: Mapping[str, object] | None 
     recipe: the path of a recipe, or a recipe as a dictionary, whose relative paths are relative to the working folder. Such a
         recipe without a `name` is named after its model file. `run.recipe` of an earlier run is such a dictionary.
     set: keys of the recipe that are changed for this run, {"optimizer.lr": 1e-3} or {"optimizer": {"lr": 1e-3}}.
-    resume: "auto" goes on from the newest whole checkpoint in the output folder, or starts afresh if there is none; the path of a
-        checkpoint or of a run, a Checkpoint, or a Run goes on from there.
+    resume: "auto" goes on from the newest whole checkpoint in the output folder, or starts afresh if there is none; the
+        path of a checkpoint or of a run, a Checkpoint, or a Run goes on from there.
     output: the run's folder, in place of the recipe's, relative to the working folder.
     quiet: shows only warnings.
 
     Progress is shown as a bar in a terminal, as a display that changes in a notebook, and as lines elsewhere.
 
-    Ctrl-C (in a notebook: interrupt the kernel) saves a checkpoint and raises Stopped, a KeyboardInterrupt; a second Ctrl-C ends
-    the training at once. If this process ends, however it ends, the program saves a checkpoint and stops, too. Other threads go
+    Ctrl-C (in a notebook: interrupt the kernel) saves a checkpoint and raises Stopped, a KeyboardInterrupt; a second
+    Ctrl-C ends the training at once. If this process ends, however it ends, the program saves a checkpoint and stops, too. Other threads go
     on while this function waits.
 
     Raises TrainingError with the program's message and exit code, TypeError for values that no recipe can hold, and

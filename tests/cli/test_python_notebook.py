@@ -1,4 +1,4 @@
-"""In Jupyter's kernel: examples/python/digits.ipynb as a reader would run it, and a training that is shown, interrupted, ended."""
+"""In Jupyter's kernel: examples/python/digits.ipynb as a reader would run it; a training shown, interrupted, ended."""
 
 from __future__ import annotations
 

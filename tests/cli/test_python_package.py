@@ -24,7 +24,8 @@ from tensors import read_safetensors
 
 # ---- names ----------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["save_data", "train", "Run", "Best", "Checkpoint", "Page", "compare", "Stopped", "TrainingError"])
+@pytest.mark.parametrize("name", ["save_data", "train", "Run", "Best", "Checkpoint", "Page", "compare", "Stopped",
+                                  "TrainingError"])
 def test_names(name: str) -> None:
     assert name in dir(decent_train) and name in decent_train.__all__
     thing = getattr(decent_train, name)
@@ -145,13 +146,13 @@ REFUSED = {
     "empty": ("x.safetensors", {"x": np.zeros((0, 2))}, ValueError, "array 'x' is empty: its shape is [0, 2]"),
     "no elements": ("x.safetensors", {"x": np.zeros((4, 0))}, ValueError, "its shape is [4, 0]"),
     "a number": ("x.safetensors", {"x": 3.5}, ValueError, "array 'x' is a single number"),
-    "objects": ("x.safetensors", {"x": np.array([1, None])}, TypeError, "array 'x' holds Python objects (dtype object), not numbers"),
+    "objects": ("x.safetensors", {"x": np.array([1, None])}, TypeError, "array 'x' holds Python objects (dtype object)"),
     "texts": ("x.safetensors", {"x": np.array(["a"])}, TypeError, "array 'x' holds texts"),
     "dates": ("x.safetensors", {"x": np.array(["2020-01-01"], "M8[s]")}, TypeError, "array 'x' holds dates"),
     "list of texts": ("x.safetensors", {"x": ["a", "b"]}, TypeError, "array 'x' is not an array of numbers"),
     "ragged": ("x.safetensors", {"x": [[1, 2], [3]]}, TypeError, "array 'x' is not an array of numbers"),
     "too large": ("x.safetensors", {"x": [2 ** 70]}, TypeError, "array 'x' is not an array of numbers"),
-    "complex": ("x.safetensors", {"x": np.zeros(3, complex)}, TypeError, "array 'x' has elements of complex128; the program reads bool"),
+    "complex": ("x.safetensors", {"x": np.zeros(3, complex)}, TypeError, "has elements of complex128; the program reads bool"),
     "unsigned": ("x.safetensors", {"x": np.zeros(3, np.uint16)}, TypeError, "array 'x' has elements of uint16"),
     "sparse": ("x.safetensors", {"x": torch.eye(3).to_sparse()}, TypeError, "to_dense()"),
     "meta": ("x.safetensors", {"x": torch.zeros(3, device="meta")}, TypeError, "array 'x'"),

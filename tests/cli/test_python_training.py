@@ -116,7 +116,8 @@ def message_of(code: int, *arguments: object, **more: object) -> str:
 
 def test_errors_are_exceptions_with_the_programs_message(tmp_path: Path) -> None:
     assert message_of(2, "nowhere.yaml") == "cannot read 'nowhere.yaml': No such file or directory"
-    assert message_of(2, recipe(), set={"optimizer.lrr": 1}) == "--set optimizer.lrr=1: optimizer.lrr: unknown key; did you mean 'lr'?"
+    assert message_of(2, recipe(), set={"optimizer.lrr": 1}) == ("--set optimizer.lrr=1: optimizer.lrr: unknown key; did you "
+                                                                 "mean 'lr'?")
     assert "trian: unknown key; did you mean 'train'?" in message_of(2, recipe(trian={"steps": 3}))
     assert "--workers '0': expected an integer" in message_of(2, recipe(), workers=0)
     assert "nowhere.pt" in message_of(2, recipe(Path("nowhere.pt")))
@@ -264,12 +265,14 @@ def test_ctrl_c_twice_ends_at_once(tmp_path: Path) -> None:
 def test_ctrl_c_while_it_starts(tmp_path: Path) -> None:
     """At any moment: nothing is left, and Python goes on with a KeyboardInterrupt."""
     config = write_recipe(tmp_path, ENDLESS)
-    text = STARTS + "decent_train.train\nprint('begins', flush=True)\n" + CATCHES.format(file=str(config)).replace("stopped.run", "''")
+    catches = CATCHES.format(file=str(config)).replace("stopped.run", "''")
+    text = f"{STARTS}decent_train.train\nprint('begins', flush=True)\n{catches}"
     ended = set()
     for moment in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
         folder = tmp_path / str(moment)
         folder.mkdir()
-        with Script(folder, text.replace(", workers=2", f", workers=2, output={str(folder / 'run')!r}"), config, terminal=True) as script:
+        own = text.replace(", workers=2", f", workers=2, output={str(folder / 'run')!r}")
+        with Script(folder, own, config, terminal=True) as script:
             script.wait_for(lambda: "begins" in script.said())
             time.sleep(moment)
             script.type(CTRL_C)
@@ -331,7 +334,8 @@ def test_in_a_thread(tmp_path: Path) -> None:
     text = STARTS + f"""
 import threading, time
 found = []
-thread = threading.Thread(target=lambda: found.append(decent_train.train({str(write_recipe(tmp_path, LONG))!r}, workers=2, quiet=True)))
+file = {str(write_recipe(tmp_path, LONG))!r}
+thread = threading.Thread(target=lambda: found.append(decent_train.train(file, workers=2, quiet=True)))
 thread.start()
 ticks = 0
 while thread.is_alive():
