@@ -9,15 +9,31 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .checkpoint import Checkpoint as Checkpoint
+    from .data import save_data as save_data
+    from .page import Page as Page
+    from .page import compare as compare
     from .program import TrainingError as TrainingError
     from .program import main as main
     from .program import program as program
+    from .runs import Best as Best
+    from .runs import Run as Run
+    from .training import Stopped as Stopped
+    from .training import train as train
 
 # Name -> the module of this package that has it.
 _HOMES = {
+    "Best": "runs",
+    "Checkpoint": "checkpoint",
+    "Page": "page",
+    "Run": "runs",
+    "Stopped": "training",
     "TrainingError": "program",
+    "compare": "page",
     "main": "program",
     "program": "program",
+    "save_data": "data",
+    "train": "training",
 }
 
 __all__ = sorted(_HOMES)
