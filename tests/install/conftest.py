@@ -27,5 +27,5 @@ def package(folder: Path) -> Package:
 
 @pytest.fixture(scope="session")
 def examples(folder: Path, package: Package) -> dict[str, Path]:
-    names = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+    names = sorted(path.parent.name for path in (ROOT / "examples").glob("*/CMakeLists.txt"))
     return build_examples(names, folder / "examples", package)
