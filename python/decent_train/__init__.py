@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .page import compare as compare
     from .program import TrainingError as TrainingError
     from .program import main as main
-    from .program import program as program
     from .runs import Best as Best
     from .runs import Run as Run
     from .training import Stopped as Stopped
@@ -31,7 +30,6 @@ _HOMES = {
     "TrainingError": "program",
     "compare": "page",
     "main": "program",
-    "program": "program",
     "save_data": "data",
     "train": "training",
 }
@@ -42,7 +40,9 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -54,10 +54,11 @@ def message_of(stderr: str) -> str:
 
 
 def settings(values: Mapping[str, object]) -> list[str]:
-    """The flags that set these recipe keys. A key may have dots ("optimizer.lr"), or its value may be a mapping, of which
-    each entry is set by itself. Raises TypeError for a value that no recipe can hold.
+    """The flags that set these keys of a recipe: {"optimizer.lr": 1e-3} or {"optimizer": {"lr": 1e-3}}. Entries of mappings are
+    set one by one; but a mapping that is empty, or whose keys are names of other things (with dots in them, or no texts), is the
+    value of a key. Raises TypeError for a value that no recipe can hold.
     """
-    return [flag for key, value in _flat(values) for flag in ("--set", f"{key}={yaml_text(value)}")]
+    return [flag for key, value in _leaves(values, "") for flag in ("--set", f"{key}={yaml_text(value)}")]
 
 
 def yaml_text(value: object) -> str:
@@ -102,10 +103,12 @@ def _torch_problem(site: Path) -> str | None:
     return f"it was built for torch {TORCH_VERSION}, and '{site}' has torch {version}: pip install torch=={TORCH_VERSION}"
 
 
-def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _leaves(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+        if not isinstance(key, str) or not key:
+            raise TypeError(f"a key of a recipe is a text, not {key!r}")
+        if isinstance(value, Mapping) and value and all(isinstance(each, str) and each.isidentifier() for each in value):
+            yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from .checkpoint import Checkpoint
 from .child import Child, Keys
 from .printed_recipe import read_printed
-from .program import TrainingError, program, run, yaml_text
+from .program import TrainingError, program, run, settings, yaml_text
 from .progress import Messages, View, view_for
 from .runs import Run
 
@@ -58,30 +58,13 @@ def train(recipe: Recipe, workers: int = 1, *, set: Mapping[str, object] | None 
     FileNotFoundError if the program is not there.
     """
     with _recipe_file(recipe) as (file, given):
-        flags = [str(file), "--workers", str(workers), *given, *assignments(set or {})]
+        flags = [str(file), "--workers", str(workers), *given, *settings(set or {})]
         if output is not None:
             flags += ["--set", f"output={yaml_text(os.fspath(output))}"]
         folder = Path(str(read_printed(run([*flags, "--print-config"]))["output"])).absolute()
         if resume is not None:
             flags += ["--resume", _place_of(resume)]
         return _supervise([*flags, *(["--quiet"] if quiet else [])], folder, view_for(quiet))
-
-
-def assignments(values: Mapping[str, object]) -> list[str]:
-    """Flags that set these keys of a recipe. Entries of mappings are set one by one; but a mapping that is empty, or whose keys
-    are names of other things (with dots in them, or no texts), is the value of a key.
-    """
-    return [flag for key, value in _leaves(values, "") for flag in ("--set", f"{key}={yaml_text(value)}")]
-
-
-def _leaves(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    for key, value in values.items():
-        if not isinstance(key, str) or not key:
-            raise TypeError(f"a key of a recipe is a text, not {key!r}")
-        if isinstance(value, Mapping) and value and all(isinstance(each, str) and each.isidentifier() for each in value):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 @contextmanager
@@ -98,7 +81,7 @@ def _recipe_file(recipe: Recipe) -> Iterator[tuple[Path, list[str]]]:
         file = Path(folder, f"{_name_for(recipe)}.yaml")
         file.write_text(json.dumps(extended))
         try:
-            yield file, assignments({key: value for key, value in recipe.items() if key != "extends"})
+            yield file, settings({key: value for key, value in recipe.items() if key != "extends"})
         except TrainingError as error:  # the file is not the user's
             message = re.sub(rf"{re.escape(str(file))}(:\d+:\d+: )?", lambda at: "" if at[1] else "the recipe", str(error))
             raise TrainingError(message, error.code) from None
