@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from .program import TrainingError as TrainingError
     from .program import main as main
     from .program import program as program
+    from .search import search as search
+    from .searching.results import Search as Search
 
 # Name -> the module of this package that has it.
 _HOMES = {
+    "Search": "searching.results",
     "TrainingError": "program",
     "main": "program",
     "program": "program",
+    "search": "search",
 }
 
 __all__ = sorted(_HOMES)
