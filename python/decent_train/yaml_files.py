@@ -28,13 +28,14 @@ _CORE = {
 
 
 def _add_core(cls: Any) -> None:
-    cls.yaml_implicit_resolvers = {}
     for name, (pattern, first) in _CORE.items():
         cls.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), list(first))
 
 
 class _Loader(yaml.SafeLoader):
     """Resolves plain texts by YAML 1.2."""
+
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # without those of YAML 1.1
 
     def construct_integer(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node)
@@ -43,7 +44,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes the texts that `_Loader` would not read as texts. Writes no anchors."""
+    """Quotes the texts that are no texts to a reader of YAML 1.1 or 1.2. Writes no anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

@@ -4,7 +4,7 @@
 
 Trains configs/digits_cnn_search.yaml one trial at a time: 30 trials drawn by TPE with halving, then all 30 points of a grid over the
 same ranges (5 learning rates x 3 weight decays x 2 topologies). Then both best points once for each of 5 other seeds: their spread is
-the noise that a difference must exceed to mean anything. About 15 minutes on 2 cores.
+the noise that a difference must exceed to mean anything. About 20 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import decent_train  # noqa: E402
+from decent_train.yaml_files import read  # noqa: E402
 
 SWEEP = ROOT / "configs" / "digits_cnn_search.yaml"
+SETTINGS = read(SWEEP).value["set"]
 TRIALS = 30
 SEEDS = range(1, 6)
 GRID = {
@@ -55,32 +57,27 @@ def _cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def over_seeds(point: dict[str, Any], output: Path, settings: dict[str, Any]) -> list[float]:
+def over_seeds(point: dict[str, Any], output: Path) -> list[float]:
     """The losses of one point with other seeds of the recipe."""
     space = {"seed": {"choice": list(SEEDS)}}
     found = decent_train.search(SWEEP, space=space, sampler="grid", trials=len(SEEDS), halving=None, parallel=1, output=output,
-                                set={**settings, **point})
+                                set={**SETTINGS, **point})
     return [trial.metric for trial in found.trials]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=20, help="of each training")
-    parser.add_argument("--rungs", type=int, default=2, help="at most so many")
     parser.add_argument("--seed", type=int, default=0, help="of the search")
     parser.add_argument("--out", type=Path, help="folder of all runs; a bench that was stopped goes on there, with wrong times")
     given = parser.parse_args()
     out = given.out or Path(tempfile.mkdtemp())
-    settings = {"train.epochs": given.epochs, "eval.every_epochs": 1}
-    halving = {"reduction_factor": 3, "rungs": given.rungs}
-    searched = timed(lambda: decent_train.search(SWEEP, trials=TRIALS, seed=given.seed, halving=halving, parallel=1,
-                                                 output=out / "search", set=settings))
+    searched = timed(lambda: decent_train.search(SWEEP, trials=TRIALS, seed=given.seed, parallel=1, output=out / "search"))
     grid = timed(lambda: decent_train.search(SWEEP, space=GRID, sampler="grid", trials=TRIALS, halving=None, parallel=1,
-                                             output=out / "grid", set=settings))
+                                             output=out / "grid"))
     rows = {"search": searched, "grid": grid}
-    print(f"\n{given.epochs} epochs, {TRIALS} trials each, one at a time, in {out}")
+    print(f"\n{TRIALS} trials each, one at a time, in {out}")
     for name, each in rows.items():
-        seeds = over_seeds(each.found.best.values, out / f"{name}-seeds", settings)
+        seeds = over_seeds(each.found.best.values, out / f"{name}-seeds")
         print(f"{name:7}  best loss {each.found.best.metric:.5f}  with {len(seeds)} other seeds {statistics.mean(seeds):.5f} "
               f"(standard deviation {statistics.stdev(seeds):.5f})  {each.wall_s:.0f} s wall, {each.cpu_s:.0f} s CPU  "
               f"{each.found.best.values}")

@@ -1,0 +1,320 @@
+"""decent-sweep: what a sweep file says, and which trials follow from it. Nothing is trained."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from decent_train import TrainingError
+from decent_train.searching import slots
+from decent_train.searching.ladder import Ladder
+from decent_train.searching.ledger import Ledger, opened, trial_seed
+from decent_train.searching.metrics import HIGHER, LOWER, direction_of
+from decent_train.searching.sweep import Sweep, read_sweep
+from decent_train.yaml_files import parse, read, write
+from program import run_alone
+from runs import write_recipe
+from sweeps import RECIPE
+
+SPACE = """
+space:
+  optimizer.lr: {log_uniform: [1e-4, 1e-1]}
+  parallel.topology: {choice: [ring, complete]}
+  data.batch_size: {int: [16, 64], step: 8}
+  model.inputs: {log_int: [1, 1000]}
+  optimizer.weight_decay: {uniform: [0, 0.1]}
+  schedule: {choice: [{name: constant}, {name: step, step_size: 10}]}
+"""
+
+
+def sweep_of(folder: Path, text: str, **overrides: object) -> Sweep:
+    path = folder / "sweep.yaml"
+    path.write_text(f"recipe: recipe.yaml\noutput: {folder / 'out'}\n{text}")
+    return read_sweep(path, overrides)
+
+
+def draw(sweep: Sweep, count: int, value: float = 1.0) -> list[dict]:
+    """The parameters of `count` trials that are completed one after the other, in a search that is stopped after each."""
+    sweep.output.mkdir(exist_ok=True)
+    for _ in range(count):
+        with opened(sweep, {}) as ledger:
+            _complete(ledger, sweep, value)
+    with opened(sweep, {}) as ledger:
+        return [trial.params for trial in ledger.trials()]
+
+
+def _complete(ledger: Ledger, sweep: Sweep, value: float) -> None:
+    """Of the value's distance from the logarithm of the learning rate, the way an evaluation would be."""
+    number = ledger.ask()
+    rate = ledger.trials()[number].params["optimizer.lr"]
+    ledger.complete(number, abs(math.log10(rate) + 2) * value)
+
+
+# ---- the space ------------------------------------------------------------------------------------
+
+
+def test_values_are_drawn_from_their_distributions(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, SPACE + "sampler: random\n")
+    sweep.output.mkdir()
+    with opened(sweep, {}) as ledger:
+        for _ in range(200):
+            ledger.ask()
+        drawn = [sweep.space.values(trial.params) for trial in ledger.trials()]
+    columns = {key: [values[key] for values in drawn] for key in sweep.space.dimensions}
+    assert {str(value) for value in columns["schedule"]} == {"{'name': 'constant'}", "{'name': 'step', 'step_size': 10}"}
+    assert set(columns["parallel.topology"]) == {"ring", "complete"}
+    assert set(columns["data.batch_size"]) == {16, 24, 32, 40, 48, 56, 64}
+    assert all(type(value) is int for key in ("data.batch_size", "model.inputs") for value in columns[key])
+    rates, decays = columns["optimizer.lr"], columns["optimizer.weight_decay"]
+    assert all(1e-4 <= rate <= 1e-1 for rate in rates) and all(0 <= decay <= 0.1 for decay in decays)
+    # Half of the values lie below the middle: a share of 200 draws is within 4 standard deviations, 0.14, of that.
+    for values, middle in ((rates, 10**-2.5), (decays, 0.05), (columns["model.inputs"], 10**1.5)):
+        assert abs(sum(value < middle for value in values) / 200 - 0.5) < 0.14
+
+
+def test_a_grid_has_every_point_once(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, """
+space:
+  optimizer.lr: {log_uniform: [1e-4, 1e-2], points: 3}
+  optimizer.weight_decay: {uniform: [0, 0.1], step: 0.05}
+  data.batch_size: {choice: [16, 32]}
+sampler: grid
+trials: 100
+""")
+    assert sweep.trials == 18
+    points = {(round(params["optimizer.lr"], 12), round(params["optimizer.weight_decay"], 12), params["data.batch_size"])
+              for params in draw(sweep, 18)}
+    assert points == {(lr, decay, batch) for lr in (1e-4, 1e-3, 1e-2) for decay in (0, 0.05, 0.1) for batch in (16, 32)}
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "gp", "{name: tpe, multivariate: true, n_startup_trials: 3}"])
+def test_the_trials_follow_from_the_seed(tmp_path: Path, sampler: str) -> None:
+    for name in ("a", "b", "other"):
+        (tmp_path / name).mkdir()
+    space = "space: {optimizer.lr: {log_uniform: [1e-4, 1e-1]}, optimizer.weight_decay: {uniform: [0, 1]}}\n"
+    text = f"{space}sampler: {sampler}\n"
+    a = draw(sweep_of(tmp_path / "a", text), 14)
+    b = sweep_of(tmp_path / "b", text)
+    b.output.mkdir()
+    with opened(b, {}) as ledger:  # without a stop
+        for _ in range(14):
+            _complete(ledger, b, 1.0)
+        assert [trial.params for trial in ledger.trials()] == a
+    assert draw(sweep_of(tmp_path / "other", text + "seed: 1\n"), 2) != a[:2]
+    assert len({params["optimizer.lr"] for params in a}) == 14
+
+
+def test_a_sampler_learns_from_what_was_measured(tmp_path: Path) -> None:
+    """The best values lie near 1e-2, where TPE must then draw more often than at random."""
+    text = "space: {optimizer.lr: {log_uniform: [1e-6, 1e+2]}}\nsampler: tpe\n"
+    rates = [params["optimizer.lr"] for params in draw(sweep_of(tmp_path, text), 40)]
+    near = [abs(math.log10(rate) + 2) < 1 for rate in rates]
+    assert sum(near[20:]) >= 12, "a quarter of these would be near by chance"
+
+
+def test_a_sampler_sees_waiting_and_failed_trials(tmp_path: Path) -> None:
+    """With halving every trial waits at its first rung; what diverged counts as worst, although Optuna leaves it out."""
+    for name, begins in (("waiting", 4.0), ("failed", -6.0)):
+        (tmp_path / name).mkdir()
+        text = "space: {optimizer.lr: {log_uniform: [1e-6, 1e+2]}}\nhalving: {rungs: [10]}\ntrials: 50\n"
+        sweep = sweep_of(tmp_path / name, text)
+        sweep.output.mkdir()
+        with opened(sweep, {}) as ledger:
+            for number in range(40):
+                assert ledger.ask() == number
+                rate = math.log10(ledger.trials()[number].params["optimizer.lr"])
+                if name == "failed" and rate > -2:
+                    ledger.fail(number, "diverged")
+                    continue
+                ledger.report(number, 10, abs(rate + 2) if name == "waiting" else 1.0)
+                ledger.reach(number, 10)
+            rates = [math.log10(trial.params["optimizer.lr"]) for trial in ledger.trials()][20:]
+        good = [abs(rate + 2) < 1 if name == "waiting" else rate <= -2 for rate in rates]
+        assert sum(good) >= (12 if name == "waiting" else 14), (name, rates, begins)
+
+
+def test_seeds_are_known() -> None:
+    # sha256("0/0") and sha256("7/12") begin with these bytes (sha256sum).
+    assert (trial_seed(0, 0), trial_seed(7, 12)) == (0x5E4F4F04, 0x4E0B8E0E)
+
+
+# ---- rungs ----------------------------------------------------------------------------------------
+
+
+def test_the_best_survive_a_rung() -> None:
+    ladder = Ladder("step", [10, 30], 90, 3)
+    values = {0: 5.0, 1: 1.0, 2: math.nan, 3: 1.0, 5: 3.0, 6: 0.5}
+    assert ladder.survivors(values, 9, minimizes=True) == [1, 3, 6]
+    assert ladder.survivors(values, 9, minimizes=False) == [0, 1, 5]
+    assert ladder.survivors(values, 3, minimizes=True) == [6]
+    assert ladder.survivors({2: math.nan, 4: 9.0}, 2, minimizes=True) == [4]
+    assert [ladder.is_reached(1, {"step": step}) for step in (10, 29, 30, 40)] == [False, False, True, True]
+
+
+# ---- metrics --------------------------------------------------------------------------------------
+
+
+def test_the_metrics_are_those_of_the_program(tmp_path: Path) -> None:
+    config = write_recipe(tmp_path, RECIPE)
+    ended = run_alone("--config", config, "--set", "checkpoint.keep_best=nothing", "--print-config")
+    valid = re.search(r"(?:valid|one of|must be)[: ]+(.*)", ended.err)
+    assert ended.code == 2 and valid, ended
+    names = set(re.findall(r"[a-z_0-9<>]+", valid[1])) - {"or", "null", "not"}
+    assert names >= {"loss", "top<k>"}
+    assert {name for name in names if name != "top<k>" and direction_of(name) is None} == set(), names
+    assert set(LOWER) | set(HIGHER) <= names | {"consensus_distance"}
+    assert direction_of("top5") == "maximize" and direction_of("top") is None
+
+
+def test_directions_are_those_of_the_program() -> None:
+    source = (Path(__file__).parents[2] / "lib/decent/task/metrics.cpp").read_text()
+    for name in (*LOWER, *HIGHER):
+        row = re.search(rf'(?:\.name = |by_label\()"{name}".*?\.value = ', source, re.DOTALL)
+        if row:
+            is_higher = "Better::higher" in row[0] or "by_label" in row[0]
+            assert is_higher == (name in HIGHER), name
+    assert source.count('.name = "') - 1 == len([*LOWER, *HIGHER]) - 4  # top; by_label makes three, the distance none
+
+
+# ---- wrong sweeps ---------------------------------------------------------------------------------
+
+GOOD = "space: {optimizer.lr: {choice: [1, 2]}}\n"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("trails: 3\n" + GOOD, "{file}:3:1: trails: unknown key; did you mean 'trials'?"),
+    ("", "{file}:1:1: the key 'space' is missing"),
+    ("space: {}", "{file}:3:1: space: is empty; write a recipe key"),
+    ("space: [a]", "{file}:3:1: space: must be a mapping, not a list"),
+    ("space:\n  optimizer.lr: {loguniform: [1, 2]}", "{file}:4:18: space.optimizer.lr.loguniform: unknown distribution; did you mean "
+                                                    "'log_uniform'?"),
+    ("space:\n  optimizer.lr: {uniform: [1, 2], pionts: 3}", "{file}:4:35: space.optimizer.lr.pionts: unknown key; did you mean "
+                                                           "'points'?"),
+    ("space:\n  optimizer.lr: 3", "{file}:4:3: space.optimizer.lr: must be one of choice, uniform, log_uniform, int, log_int, as in"),
+    ("space:\n  a: {uniform: [2, 1]}", "{file}:4:3: space.a: the low end, 2, must be below the high end, 1"),
+    ("space:\n  a: {log_uniform: [0, 1]}", "the low end of a logarithmic range must be above 0, not 0"),
+    ("space:\n  a: {int: [1, 2.5]}", "must be two integers, [low, high], not [1, 2.5]"),
+    ("space:\n  a: {uniform: ['1', 2]}", "must be two numbers, [low, high], not [\"1\", 2]"),
+    ("space:\n  a: {uniform: [1, .inf]}", "the ends of a range must be finite"),
+    ("space:\n  a: {int: [1, 9], step: 0}", "step must be an integer above 0, not 0"),
+    ("space:\n  a: {uniform: [1, 9], choice: [1]}", "must be one distribution, not choice and uniform"),
+    ("space:\n  a: {choice: [1, 1.0]}", "space.a.choice.1: 1.0 stands here twice"),
+    ("space:\n  a: {choice: []}", "must be a list of values, not []"),
+    (GOOD + "trials: 0", "{file}:4:1: trials: must be an integer >= 1, not 0"),
+    (GOOD + "trials: 3.0", "trials: must be an integer >= 1, not 3.0"),
+    (GOOD + "seed: true", "seed: must be an integer >= 0, not true"),
+    (GOOD + "sampler: tpo", "sampler: 'tpo' is not valid; did you mean 'tpe'?"),
+    (GOOD + "sampler: {name: tpe, n_startup_trial: 3}", "sampler.n_startup_trial: unknown key; did you mean 'n_startup_trials'?"),
+    (GOOD + "sampler: {name: tpe, seed: 3}", "sampler.seed: unknown key"),
+    (GOOD + "pruner: {name: percentile}", "pruner: "),
+    (GOOD + "pruner: median\nhalving: {}", "pruner: is of no use with halving"),
+    (GOOD + "halving: {factor: 3}", "halving.factor: unknown key; did you mean 'reduction_factor'?"),
+    (GOOD + "halving: {reduction_factor: 1}", "halving.reduction_factor: must be an integer >= 2, not 1"),
+    (GOOD + "halving: {rungs: [6, 2]}", "halving.rungs: must be integers >= 1 that grow, as in [2, 6]"),
+    (GOOD + "metric: acuracy", "metric: 'acuracy' is no metric of the program; did you mean 'accuracy'?"),
+    (GOOD + "direction: down", "direction: 'down' is not valid; valid: minimize, maximize"),
+    (GOOD + "parallel: all", "parallel: must be auto or an integer >= 1, not 'all'"),
+    (GOOD + "set: {optimizer: {lr: 3}}", "set: 'optimizer.lr' is chosen by the search: leave it out of set"),
+    (GOOD + "set: {a: .nan}", "set: nan cannot be the value of a recipe key"),
+    ("space: {output: {choice: [a, b]}}", "space.output: every trial has a folder of its own"),
+    ("space:\n  a: {uniform: [0, 1]}\nsampler: grid", "space.a: the sampler 'grid' must know how many values this range has"),
+    ("space: {a: {choice: [1]}\n", "{file}:"),
+    ("space: {a: {choice: [1]}, a: {choice: [2]}}", "{file}:3:27: the key 'a' stands here twice"),
+    ("space: &x {a: *x}", "this alias is a part of itself"),
+    ("space: {a: {choice: [!!python/object/apply:os.getcwd []]}}", "could not determine a constructor for the tag"),
+])
+def test_wrong_sweeps_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TrainingError) as raised:
+        sweep_of(tmp_path, text)
+    assert raised.value.code == 2 and message.replace("{file}", str(tmp_path / "sweep.yaml")) in str(raised.value)
+
+
+def test_all_mistakes_are_named_together(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError) as raised:
+        sweep_of(tmp_path, "space: {a: {choise: [1]}}\ntrials: -1\nsampler: x\n")
+    assert [line.split(": ")[1] for line in str(raised.value).splitlines()] == ["space.a.choise", "sampler", "trials"]
+
+
+def test_wrong_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"a: \xe9")
+    (tmp_path / "list").write_text("[1]")
+    for name, words in (("none", "cannot read"), ("latin", "is not a text file in UTF-8"), ("list", "a sweep must be a mapping of")):
+        with pytest.raises(TrainingError, match=words):
+            read_sweep(tmp_path / name, {})
+
+
+def test_overrides_replace_keys_and_are_checked(tmp_path: Path) -> None:
+    assert sweep_of(tmp_path, GOOD + "trials: 3\n", trials=5, seed=2).trials == 5
+    with pytest.raises(TrainingError, match="trials: must be an integer >= 1, not 0") as raised:
+        sweep_of(tmp_path, GOOD + "trials: 3\n", trials=0)
+    assert ":4:" not in str(raised.value), "the place of a value that was replaced"
+    with pytest.raises(TrainingError, match="trialz: unknown key; did you mean 'trials'?"):
+        read_sweep({"recipe": "r.yaml", "space": {"a": {"choice": [1]}}}, {"trialz": 1})
+
+
+# ---- YAML -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("1e-3", 1e-3), ("1E5", 1e5), (".5", 0.5), ("5.", 5.0), ("-1.5e+3", -1500.0), ("010", 10), ("0x1F", 31), ("0o17", 15), ("+3", 3),
+    ("off", "off"), ("yes", "yes"), ("True", True), ("null", None), ("~", None), ("", None), ("2024-01-02", "2024-01-02"),
+    ("1_000", "1_000"), ("1:30", "1:30"), ("'1e-3'", "1e-3"), ("e3", "e3"), ("[1e-4, .inf]", [1e-4, math.inf])])
+def test_plain_texts_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    found = parse(text)
+    assert found == value and type(found) is type(value)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    value = {"a": [1, 1e-05, 1e300, "1e-3", "off", "yes", "010", "0o7", None, True, "true", "", "~", "ä", "a: b", "# c"],
+             "b": {"c": {"d": []}, "e": {}}}
+    write(tmp_path / "a.yaml", value, comment="One.\nTwo.")
+    assert read(tmp_path / "a.yaml").value == value
+    assert (tmp_path / "a.yaml").read_text().startswith("# One.\n# Two.\na:\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+
+
+# ---- the machine ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("keys", "cores", "threads", "count", "each"), [
+    ({}, 8, None, 8, "1"), ({"workers": 3}, 8, None, 2, "1"), ({"workers": 16}, 8, None, 1, "1"),
+    ({"threads": 4}, 8, None, 2, "4"), ({"parallel": 2}, 8, None, 2, "4"), ({"parallel": 2, "workers": 2}, 8, None, 2, "2"),
+    ({"parallel": 64}, 8, None, 64, "1"), ({}, 8, "2", 4, "2"), ({"threads": 4}, 8, "2", 2, "4")])
+def test_trials_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict, cores: int, threads: str | None,
+                                count: int, each: str) -> None:
+    monkeypatch.setattr(slots, "cores", lambda: cores)
+    monkeypatch.setattr(slots, "visible_gpus", list)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if threads is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    found = slots.slots_of(sweep_of(tmp_path, GOOD, **keys), {"model": {"device": "auto"}})
+    assert found == [{"OMP_NUM_THREADS": each}] * count
+
+
+@pytest.mark.parametrize(("keys", "visible", "device", "shares"), [
+    ({}, None, "auto", ["0", "1", "2"]), ({}, "2,0", "auto", ["2", "0"]), ({"workers": 2}, None, "auto", ["0,1"]),
+    ({"parallel": 4}, None, "cuda", ["0", "1", "2", "0"]), ({"workers": 4}, None, "auto", ["0,1,2"]),
+    ({"parallel": 2}, None, "cpu", [None, None]), ({"parallel": 1}, "", "auto", [None])])
+def test_trials_share_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict, visible: str | None, device: str,
+                               shares: list[str | None]) -> None:
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nfor i in 0 1 2; do echo \"GPU $i: a card (UUID: GPU-$i)\"; done\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/bin:/usr/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = slots.slots_of(sweep_of(tmp_path, GOOD, **keys), {"model": {"device": device}})
+    assert [each.get("CUDA_VISIBLE_DEVICES") for each in found] == shares
+
+
+def test_sweeps_may_be_mappings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = read_sweep({"recipe": Path("r.yaml"), "space": {"a": {"choice": [1]}}}, {})
+    assert (sweep.recipe, sweep.folder, sweep.output) == (tmp_path / "r.yaml", tmp_path, tmp_path / "runs" / "search")
+    assert json.dumps(sweep.space.as_text())
