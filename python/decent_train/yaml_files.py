@@ -27,6 +27,9 @@ _CORE = {
 }
 
 
+_TAGS = {f"tag:yaml.org,2002:{name}" for name in (*_CORE, "str", "seq", "map")}
+
+
 def _add_core(cls: Any) -> None:
     for name, (pattern, first) in _CORE.items():
         cls.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), list(first))
@@ -117,6 +120,8 @@ def _value(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document, 
     document.places.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
     if node in around:
         raise yaml.MarkedYAMLError(problem="this alias is a part of itself", problem_mark=node.start_mark)
+    if node.tag not in _TAGS:
+        raise yaml.MarkedYAMLError(problem=f"the tag {node.tag} has no meaning here", problem_mark=node.start_mark)
     inside = [*around, node]
     if isinstance(node, yaml.MappingNode):
         return _mapping(loader, node, path, document, inside)

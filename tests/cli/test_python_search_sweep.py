@@ -16,7 +16,7 @@ from decent_train.searching.ledger import Ledger, opened, trial_seed
 from decent_train.searching.metrics import HIGHER, LOWER, direction_of
 from decent_train.searching.sweep import Sweep, read_sweep
 from decent_train.yaml_files import parse, read, write
-from program import run_alone
+from program import ROOT, run_alone
 from runs import write_recipe
 from sweeps import RECIPE
 
@@ -61,7 +61,7 @@ def test_values_are_drawn_from_their_distributions(tmp_path: Path) -> None:
     sweep = sweep_of(tmp_path, SPACE + "sampler: random\n")
     sweep.output.mkdir()
     with opened(sweep, {}) as ledger:
-        for _ in range(200):
+        for _ in range(100):
             ledger.ask()
         drawn = [sweep.space.values(trial.params) for trial in ledger.trials()]
     columns = {key: [values[key] for values in drawn] for key in sweep.space.dimensions}
@@ -71,9 +71,9 @@ def test_values_are_drawn_from_their_distributions(tmp_path: Path) -> None:
     assert all(type(value) is int for key in ("data.batch_size", "model.inputs") for value in columns[key])
     rates, decays = columns["optimizer.lr"], columns["optimizer.weight_decay"]
     assert all(1e-4 <= rate <= 1e-1 for rate in rates) and all(0 <= decay <= 0.1 for decay in decays)
-    # Half of the values lie below the middle: a share of 200 draws is within 4 standard deviations, 0.14, of that.
+    # Half of the values lie below the middle: a share of 100 draws is within 4 standard deviations, 0.2, of that.
     for values, middle in ((rates, 10**-2.5), (decays, 0.05), (columns["model.inputs"], 10**1.5)):
-        assert abs(sum(value < middle for value in values) / 200 - 0.5) < 0.14
+        assert abs(sum(value < middle for value in values) / 100 - 0.5) < 0.2
 
 
 def test_a_grid_has_every_point_once(tmp_path: Path) -> None:
@@ -116,30 +116,39 @@ def test_a_sampler_learns_from_what_was_measured(tmp_path: Path) -> None:
     assert sum(near[20:]) >= 12, "a quarter of these would be near by chance"
 
 
-def test_a_sampler_sees_waiting_and_failed_trials(tmp_path: Path) -> None:
-    """With halving every trial waits at its first rung; what diverged counts as worst, although Optuna leaves it out."""
-    for name, begins in (("waiting", 4.0), ("failed", -6.0)):
-        (tmp_path / name).mkdir()
-        text = "space: {optimizer.lr: {log_uniform: [1e-6, 1e+2]}}\nhalving: {rungs: [10]}\ntrials: 50\n"
-        sweep = sweep_of(tmp_path / name, text)
-        sweep.output.mkdir()
-        with opened(sweep, {}) as ledger:
-            for number in range(40):
-                assert ledger.ask() == number
-                rate = math.log10(ledger.trials()[number].params["optimizer.lr"])
-                if name == "failed" and rate > -2:
-                    ledger.fail(number, "diverged")
-                    continue
-                ledger.report(number, 10, abs(rate + 2) if name == "waiting" else 1.0)
-                ledger.reach(number, 10)
-            rates = [math.log10(trial.params["optimizer.lr"]) for trial in ledger.trials()][20:]
-        good = [abs(rate + 2) < 1 if name == "waiting" else rate <= -2 for rate in rates]
-        assert sum(good) >= (12 if name == "waiting" else 14), (name, rates, begins)
+def test_a_sampler_learns_from_trials_that_wait_at_their_first_rung(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, "space: {optimizer.lr: {log_uniform: [1e-6, 1e+2]}}\nhalving: {rungs: [10]}\ntrials: 50\n")
+    sweep.output.mkdir()
+    with opened(sweep, {}) as ledger:
+        for number in range(40):
+            assert ledger.ask() == number
+            ledger.report(number, 10, abs(_exponent(ledger, number) + 2))
+            ledger.reach(number, 10)
+        near = [abs(_exponent(ledger, number) + 2) < 1 for number in range(20, 40)]
+    assert sum(near) >= 12, "a quarter of these would be near by chance"
+
+
+def test_a_sampler_avoids_where_trials_fail(tmp_path: Path) -> None:
+    """The higher the learning rate, the better, and from 1e-2 on trials diverge. If failed trials were left out, as Optuna does,
+    no more than 5 of the last 25 would stay below, with any of the seeds 0 to 3; seen as the worst, 13 to 15 do."""
+    sweep = sweep_of(tmp_path, "space: {optimizer.lr: {log_uniform: [1e-6, 1e+2]}}\ntrials: 50\n")
+    sweep.output.mkdir()
+    with opened(sweep, {}) as ledger:
+        for number in range(40):
+            ledger.ask()
+            rate = _exponent(ledger, number)
+            ledger.fail(number, "diverged") if rate > -2 else ledger.complete(number, -rate)
+        below = [_exponent(ledger, number) <= -2 for number in range(15, 40)]
+    assert sum(below) >= 10
+
+
+def _exponent(ledger: Ledger, number: int) -> float:
+    return math.log10(ledger.trials()[number].params["optimizer.lr"])
 
 
 def test_seeds_are_known() -> None:
     # sha256("0/0") and sha256("7/12") begin with these bytes (sha256sum).
-    assert (trial_seed(0, 0), trial_seed(7, 12)) == (0x5E4F4F04, 0x4E0B8E0E)
+    assert (trial_seed(0, 0), trial_seed(7, 12)) == (0x5513E3EA, 0x2D0BA250)
 
 
 # ---- rungs ----------------------------------------------------------------------------------------
@@ -161,23 +170,18 @@ def test_the_best_survive_a_rung() -> None:
 def test_the_metrics_are_those_of_the_program(tmp_path: Path) -> None:
     config = write_recipe(tmp_path, RECIPE)
     ended = run_alone("--config", config, "--set", "checkpoint.keep_best=nothing", "--print-config")
-    valid = re.search(r"(?:valid|one of|must be)[: ]+(.*)", ended.err)
+    valid = re.search(r"expected one of (.*) or null", ended.err)
     assert ended.code == 2 and valid, ended
-    names = set(re.findall(r"[a-z_0-9<>]+", valid[1])) - {"or", "null", "not"}
-    assert names >= {"loss", "top<k>"}
-    assert {name for name in names if name != "top<k>" and direction_of(name) is None} == set(), names
-    assert set(LOWER) | set(HIGHER) <= names | {"consensus_distance"}
+    assert {*valid[1].split(", "), "consensus_distance"} == {*LOWER, *HIGHER, "top<k>"}
     assert direction_of("top5") == "maximize" and direction_of("top") is None
 
 
 def test_directions_are_those_of_the_program() -> None:
-    source = (Path(__file__).parents[2] / "lib/decent/task/metrics.cpp").read_text()
-    for name in (*LOWER, *HIGHER):
-        row = re.search(rf'(?:\.name = |by_label\()"{name}".*?\.value = ', source, re.DOTALL)
-        if row:
-            is_higher = "Better::higher" in row[0] or "by_label" in row[0]
-            assert is_higher == (name in HIGHER), name
-    assert source.count('.name = "') - 1 == len([*LOWER, *HIGHER]) - 4  # top; by_label makes three, the distance none
+    source = (ROOT / "lib/decent/task/metrics.cpp").read_text()
+    for name in {*LOWER, *HIGHER} - {"consensus_distance"}:
+        row = re.search(rf'(\.name = |by_label\()"{name}".*?(\.value = |share\()', source, re.DOTALL)
+        is_higher = "Better::higher" in row[0] or row[1] == "by_label("  # whose metrics are all better when higher
+        assert is_higher == (name in HIGHER), name
 
 
 # ---- wrong sweeps ---------------------------------------------------------------------------------
@@ -212,7 +216,7 @@ GOOD = "space: {optimizer.lr: {choice: [1, 2]}}\n"
     (GOOD + "sampler: {name: tpe, seed: 3}", "sampler.seed: unknown key"),
     (GOOD + "pruner: {name: percentile}", "pruner: "),
     (GOOD + "pruner: median\nhalving: {}", "pruner: is of no use with halving"),
-    (GOOD + "halving: {factor: 3}", "halving.factor: unknown key; did you mean 'reduction_factor'?"),
+    (GOOD + "halving: {reduction: 3}", "halving.reduction: unknown key; did you mean 'reduction_factor'?"),
     (GOOD + "halving: {reduction_factor: 1}", "halving.reduction_factor: must be an integer >= 2, not 1"),
     (GOOD + "halving: {rungs: [6, 2]}", "halving.rungs: must be integers >= 1 that grow, as in [2, 6]"),
     (GOOD + "metric: acuracy", "metric: 'acuracy' is no metric of the program; did you mean 'accuracy'?"),
@@ -225,7 +229,7 @@ GOOD = "space: {optimizer.lr: {choice: [1, 2]}}\n"
     ("space: {a: {choice: [1]}\n", "{file}:"),
     ("space: {a: {choice: [1]}, a: {choice: [2]}}", "{file}:3:27: the key 'a' stands here twice"),
     ("space: &x {a: *x}", "this alias is a part of itself"),
-    ("space: {a: {choice: [!!python/object/apply:os.getcwd []]}}", "could not determine a constructor for the tag"),
+    ("space: {a: {choice: [!!python/object/apply:os.getcwd []]}}", "the tag tag:yaml.org,2002:python/object/apply:os.getcwd has no meaning here"),
 ])
 def test_wrong_sweeps_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(TrainingError) as raised:

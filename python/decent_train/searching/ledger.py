@@ -28,15 +28,18 @@ class Ledger:
     sampler that is made from the seed and the trial's number: a search that was stopped goes on with the same trials.
     """
 
-    def __init__(self, sweep: Sweep, study: optuna.Study) -> None:
+    def __init__(self, sweep: Sweep, study: optuna.Study, storage: optuna.storages.BaseStorage) -> None:
         self._sweep = sweep
-        self.study = study
+        self._study = study
+        self._storage = storage
+        # Nobody else writes (lock.py), and the storage would read every unfinished trial again for each question.
+        self._trials = study.get_trials(deepcopy=False)
 
     # ---- what is there --------------------------------------------------------------------------
 
     def trials(self) -> list[FrozenTrial]:
         """All trials, by number."""
-        return self.study.get_trials(deepcopy=False)
+        return list(self._trials)
 
     def rungs(self, trial: FrozenTrial) -> list[int]:
         """The steps of the evaluations at which this trial has been compared, or waits to be."""
@@ -47,43 +50,57 @@ class Ledger:
 
     def attribute(self, name: str) -> Any:
         """What the study remembers under this name; None where there is nothing."""
-        return self.study.user_attrs.get(name)
+        return self._study.user_attrs.get(name)
 
     def remember(self, name: str, value: Any) -> None:
-        self.study.set_user_attr(name, value)
+        self._study.set_user_attr(name, value)
 
     # ---- what happens ---------------------------------------------------------------------------
 
     def ask(self) -> int:
         """Draws the parameters of a new trial. Returns its number."""
-        number = len(self.trials())
+        number = len(self._trials)
         drawn = self._draw(number)
-        self.study.add_trial(create_trial(state=TrialState.RUNNING, params=drawn.params, distributions=drawn.distributions,
-                                          system_attrs=drawn.system_attrs))
+        self._study.add_trial(create_trial(state=TrialState.RUNNING, params=drawn.params, distributions=drawn.distributions,
+                                           system_attrs=drawn.system_attrs))
+        self._trials = self._study.get_trials(deepcopy=False)
         return number
 
     def report(self, number: int, step: int, value: float) -> None:
-        self._trial(number).report(value, step)
+        """Notes the metric of the evaluation of this step."""
+        self._storage.set_trial_intermediate_value(self._id(number), step, value)
+        self._read(number)
 
     def should_prune(self, number: int) -> bool:
-        return self._trial(number).should_prune()
+        return self._study.pruner.prune(self._study, self._trials[number])
 
     def reach(self, number: int, step: int) -> None:
         """Notes that the trial has come to its next rung with the evaluation of this step."""
-        self._trial(number).set_user_attr(_RUNGS, [*self.rungs(self.trials()[number]), step])
+        self._note(number, _RUNGS, [*self.rungs(self._trials[number]), step])
 
     def complete(self, number: int, value: float) -> None:
-        self.study.tell(number, value)
+        self._study.tell(number, value)
+        self._read(number)
 
     def prune(self, number: int) -> None:
-        self.study.tell(number, state=TrialState.PRUNED)
+        """Its value is that of its last evaluation."""
+        self._study.tell(number, state=TrialState.PRUNED)
+        self._read(number)
 
     def fail(self, number: int, message: str) -> None:
-        self._trial(number).set_user_attr(_MESSAGE, message)
-        self.study.tell(number, state=TrialState.FAIL)
+        self._note(number, _MESSAGE, message)
+        self._study.tell(number, state=TrialState.FAIL)
+        self._read(number)
 
-    def _trial(self, number: int) -> optuna.Trial:
-        return optuna.Trial(self.study, self.trials()[number]._trial_id)
+    def _note(self, number: int, name: str, value: Any) -> None:
+        self._storage.set_trial_user_attr(self._id(number), name, value)
+        self._read(number)
+
+    def _read(self, number: int) -> None:
+        self._trials[number] = self._storage.get_trial(self._id(number))
+
+    def _id(self, number: int) -> int:
+        return self._trials[number]._trial_id
 
     # ---- drawing --------------------------------------------------------------------------------
 
@@ -92,7 +109,7 @@ class Ledger:
         grid = self._sweep.space.grid() if sampler.name == "grid" else {}
         seeds = Seeds(self._sweep.seed, trial_seed(self._sweep.seed, number), grid)
         copy = optuna.create_study(direction=self._sweep.direction, sampler=sampler.sampler(seeds))
-        copy.add_trials(map(self._as_seen, self.trials()))
+        copy.add_trials(map(self._as_seen, self._trials))
         copy.ask(self._sweep.space.distributions())
         return copy.get_trials(deepcopy=False)[number]
 
@@ -137,7 +154,7 @@ def opened(sweep: Sweep, identity: Mapping[str, Any]) -> Iterator[Ledger]:
             study = optuna.create_study(storage=storage, study_name=STUDY, direction=sweep.direction, load_if_exists=True,
                                         sampler=optuna.samplers.RandomSampler(),
                                         pruner=sweep.pruner.pruner() if sweep.pruner else optuna.pruners.NopPruner())
-            ledger = Ledger(sweep, study)
+            ledger = Ledger(sweep, study, storage)
             _check_identity(sweep, ledger, identity)
             yield ledger
         finally:

@@ -69,9 +69,8 @@ def read_sweep(sweep: str | Path | Mapping[str, Any], overrides: Mapping[str, An
 
 def _overridden(document: Document, overrides: Mapping[str, Any]) -> Document:
     """The places of replaced keys go: their values do not stand in the file."""
-    replaced = {key: value for key, value in overrides.items()}
-    places = {path: place for path, place in document.places.items() if not path or path[0] not in replaced}
-    return Document({**document.value, **replaced}, document.name, places)
+    places = {path: place for path, place in document.places.items() if not path or path[0] not in overrides}
+    return Document({**document.value, **overrides}, document.name, places)
 
 
 def _checked(document: Document, folder: Path, stem: str, recipe_is_from_here: bool) -> Sweep:
@@ -82,6 +81,8 @@ def _checked(document: Document, folder: Path, stem: str, recipe_is_from_here: b
     for key in ("recipe", "space"):
         if document.value.get(key) is None:
             reader.wrong((), f"the key '{key}' is missing")
+    if "output" in space.dimensions:
+        reader.wrong(("space", "output"), "every trial has a folder of its own in the search's output")
     metric = reader.text(("metric",), "loss")
     sampler = read_chosen(reader, ("sampler",), SAMPLERS, "tpe")
     pruner = read_chosen(reader, ("pruner",), PRUNERS, None)
@@ -157,8 +158,6 @@ def _set(reader: Reader, space: Space) -> dict[str, Any]:
         return {}
     for key in keys & {*space.dimensions, "output"}:
         reader.wrong(("set",), f"'{key}' is chosen by the search: leave it out of set")
-    if "output" in space.dimensions:
-        reader.wrong(("space", "output"), "every trial has a folder of its own in the search's output")
     return values
 
 
