@@ -5,8 +5,8 @@
     found = decent_train.search("sweep.yaml", trials=20)
     print(found, found.best.values)
 
-Needs the packages optuna and PyYAML: pip install 'decent-train[search]'. docs/python_search.md has the keys of a sweep file.
-"""
+Needs the packages optuna and PyYAML: pip install 'decent-train[search]'. docs/python_search.md has the keys of a sweep
+file. """
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ exit codes: those of decent-train; 75: stopped by a signal, everything is saved"
 def search(sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **overrides: Any) -> Search:
     """Trains the trials of a sweep that are not done yet, and returns what all of them have come to.
 
-    `sweep` is a sweep file or a mapping of its keys; `overrides` replace keys. Progress is printed, a line for each trial, unless
-    `quiet`. Ctrl-C has all trials saved; the same call goes on.
+    `sweep` is a sweep file or a mapping of its keys; `overrides` replace keys. Progress is printed, a line for each
+    trial, unless `quiet`. Ctrl-C has all trials saved; the same call goes on.
 
-    Raises TrainingError with the exit code that the command would have: 2 for a wrong sweep or recipe, 75 after a signal, and a
-    trial's own where the search cannot go on. A trial that diverges does not end the search. Raises ImportError if Optuna or PyYAML
-    is not installed.
-    """
+    Raises TrainingError with the exit code that the command would have: 2 for a wrong sweep or recipe, 75 after a
+    signal, and a trial's own where the search cannot go on. A trial that diverges does not end the search. Raises
+    ImportError if Optuna or PyYAML is not installed. """
     _require_packages()
+    from .searching.ladder import ladder_of
     from .searching.ledger import opened
     from .searching.lock import locked
     from .searching.resolved import resolve
@@ -60,8 +60,9 @@ def search(sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **over
     checked = read_sweep(sweep, overrides)
     check_folder(checked)
     resolved = resolve(checked)
+    ladder = ladder_of(checked, resolved.keys) if checked.halving else None
     with StopSignals() as signals, locked(checked.output), opened(checked, identity_of(checked, resolved)) as ledger:
-        Searcher(checked, resolved, ledger, say).run(signals)
+        Searcher(checked, resolved, ladder, ledger, say).run(signals)
         found = result_of(checked, ledger)
     say(f"\n{found}\n\n{best_line(found)}")
     return found
@@ -107,7 +108,9 @@ def _require_packages() -> None:
 
 
 class _Callable(types.ModuleType):
-    """Python binds the name decent_train.search to this module once anything has imported it; calling it is calling `search`."""
+    """Python binds the name decent_train.search to this module once anything has imported it; calling it is calling
+    `search`.
+    """
 
     def __call__(self, sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **overrides: Any) -> Search:
         return search(sweep, quiet=quiet, **overrides)

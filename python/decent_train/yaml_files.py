@@ -76,7 +76,8 @@ class Document:
 
 
 def read(path: str | Path) -> Document:
-    """Raises TrainingError (code 2) if there is no such file, or if it is not one YAML document without doubled keys."""
+    """Raises TrainingError (code 2) if there is no such file, or if it is not one YAML document without doubled keys.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

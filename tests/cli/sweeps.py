@@ -20,7 +20,8 @@ from supervised import wait_until
 
 STEPS = 240
 # A schedule that depends on the number of steps: a trial that had fewer steps than it says would train otherwise.
-RECIPE = recipe(train={"steps": STEPS}, schedule={"name": "cosine_warmup"}, eval={"every_steps": 20}, log={"every_steps": 20})
+RECIPE = recipe(train={"steps": STEPS}, schedule={"name": "cosine_warmup"}, eval={"every_steps": 20},
+                log={"every_steps": 20})
 LEARNING_RATE = {"optimizer.lr": {"log_uniform": [1e-4, 1e-1]}}
 
 
@@ -32,7 +33,8 @@ def write_sweep(folder: Path, recipe_changes: dict | None = None, /, **changes: 
     """<folder>/sweep.yaml with <folder>/recipe.yaml, and the output <folder>/out."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recipe.yaml").write_text(json.dumps(merged(RECIPE, recipe_changes or {})))  # JSON is YAML
-    keys = {"recipe": "recipe.yaml", "space": LEARNING_RATE, "parallel": 1, "threads": 1, "output": str(folder / "out"), **changes}
+    keys = {"recipe": "recipe.yaml", "space": LEARNING_RATE, "parallel": 1, "threads": 1, "output": str(folder / "out"),
+            **changes}
     path = folder / "sweep.yaml"
     path.write_text(json.dumps(keys, indent=1))
     return path
@@ -73,9 +75,9 @@ def lines_of(folder: Path, kind: str) -> list[dict]:
 @contextmanager
 def searching(sweep: Path, *flags: object) -> Iterator[subprocess.Popen]:
     """A search beside the test, in a process group of its own. Nothing is left of it."""
-    process = subprocess.Popen([str(part) for part in command(sweep, *flags)], env=environment_of_search(), cwd=sweep.parent,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen([str(part) for part in command(sweep, *flags)], env=environment_of_search(),
+                               cwd=sweep.parent, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
         yield process
     finally:

@@ -7,12 +7,13 @@ import json
 import os
 import shutil
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
-import optuna
 import pytest
 import yaml
+from optuna.trial import FrozenTrial
 
 import decent_train
 from decent_train import TrainingError
@@ -42,6 +43,10 @@ def halved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def best_in(output: Path) -> FrozenTrial:
+    return min((each for each in trials_in(output) if each.state.name == "COMPLETE"), key=lambda each: each.value)
+
+
 # ---- halving ------------------------------------------------------------------------------------
 
 
@@ -57,7 +62,7 @@ def test_halving_keeps_the_best_at_each_rung(halved: Path) -> None:
 
 
 def test_a_trial_with_rungs_is_bit_for_bit_a_run_without(halved: Path, tmp_path: Path) -> None:
-    best = min((trial for trial in trials_in(halved / "out") if trial.state.name == "COMPLETE"), key=lambda trial: trial.value)
+    best = best_in(halved / "out")
     folder = halved / "out" / f"trial-{best.number:04d}"
     stops = json.loads((folder / "run.json").read_text())["starts"]
     assert len(stops) == 3, "it was not stopped at both rungs"
@@ -80,9 +85,9 @@ def test_a_search_that_is_done_says_what_it_found(halved: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (halved / "out").glob("trial-*/metrics.jsonl")}
     found = decent_train.search(halved / "sweep.yaml", quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before and len(before) == 4
-    best = min((trial for trial in trials_in(halved / "out") if trial.state.name == "COMPLETE"), key=lambda trial: trial.value)
+    best = best_in(halved / "out")
     assert (found.best.number, found.best.metric, found.best.values) == (best.number, best.value, best.params)
-    assert [row["trial"] for row in found.table][0] == best.number and [row["rank"] for row in found.table] == [1, 2, 3, 4]
+    assert found.table[0]["trial"] == best.number and [row["rank"] for row in found.table] == [1, 2, 3, 4]
     assert [row["state"] for row in found.table] == ["completed", "pruned", "pruned", "pruned"]
     assert str(found).splitlines()[0].split() == ["rank", "trial", "optimizer.lr", "step", "loss", "state"]
     assert [figures(trial) for trial in found.study().trials] == [figures(trial) for trial in trials_in(halved / "out")]
@@ -112,7 +117,7 @@ def test_the_trials_are_the_same_after_a_kill(halved: Path, tmp_path: Path) -> N
             process.send_signal(signal.SIGKILL)
             process.wait()
             wait_until(lambda: processes_in(tmp_path) == [], 30)  # its trial saves and ends by itself
-    assert any(trial.state == optuna.trial.TrialState.RUNNING for trial in trials_in(tmp_path / "out"))
+    assert any(trial.state.name == "RUNNING" for trial in trials_in(tmp_path / "out"))
     trials = completed(sweep)
     assert [figures(trial) for trial in trials] == [figures(trial) for trial in trials_in(halved / "out")]
     best = [trial.number for trial in trials if trial.state.name == "COMPLETE"][0]
@@ -127,8 +132,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         said = process.communicate(timeout=60)[0]
         assert process.returncode == 75, said
-    assert "decent-sweep: error: stopped: 0 of 2 trials are done" in said and "run the same command again to go on" in said
-    assert "Traceback" not in said and processes_in(tmp_path) == []
+    assert "decent-sweep: error: stopped: 0 of 2 trials are done" in said
+    assert "run the same command again to go on" in said and "Traceback" not in said and processes_in(tmp_path) == []
     first = tmp_path / "out" / "trial-0000"
     stopped = lines_of(first, "end")[-1]
     assert stopped["status"] == "stopped" and (first / "checkpoints" / f"step-{stopped['step']:08}").is_dir()
@@ -136,6 +141,19 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert [trial.state.name for trial in trials] == ["COMPLETE", "COMPLETE"]
     assert [line["status"] for line in lines_of(first, "end")] == ["completed"]
     assert len(json.loads((first / "run.json").read_text())["starts"]) == 2
+
+
+def test_a_second_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
+    sweep = write_sweep(tmp_path, {"train": {"steps": 1_000_000}}, trials=1)
+    with searching(sweep) as process:
+        wait_until(partial(has_evaluated, sweep, 0))
+        trial = (set(processes_in(tmp_path)) - {process.pid}).pop()
+        os.kill(trial, signal.SIGSTOP)  # so that it cannot save before the second signal
+        for _ in range(2):
+            os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.3)
+        said = process.communicate(timeout=60)[0]
+        assert process.returncode == 130 and "ended at once" in said and processes_in(tmp_path) == [], said
 
 
 def test_a_second_search_in_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -211,8 +229,9 @@ def test_paths_start_at_the_sweep_file_and_best_yaml_holds_what_was_chosen(tmp_p
     (tmp_path / "here").mkdir()
     shutil.copy(DIGITS_MLP, tmp_path / "here" / "a.pt")
     schedules = [{"name": "constant"}, {"name": "linear", "total_iters": None}]
-    sweep = write_sweep(tmp_path / "here", space={"model.path": {"choice": ["a.pt"]}, "schedule": {"choice": schedules}},
-                        sampler="grid", set={"optimizer": {"name": "adam", "lr": 1e-3}, "amp.dtype": "off"})
+    sweep = write_sweep(tmp_path / "here", sampler="grid",
+                        space={"model.path": {"choice": ["a.pt"]}, "schedule": {"choice": schedules}},
+                        set={"optimizer": {"name": "adam", "lr": 1e-3}, "amp.dtype": "off"})
     found = decent_train.search(sweep, quiet=True, output=tmp_path / "elsewhere" / "out")
     assert [trial.state for trial in found.trials] == ["completed", "completed"]
     best = yaml.safe_load(found.best_recipe.read_text())
@@ -230,7 +249,8 @@ def test_trials_side_by_side_of_several_workers(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path, {"train": {"steps": 400}}, space=space, sampler="grid", workers=3, parallel=2)
     with searching(sweep) as process:
         wait_until(lambda: has_evaluated(sweep, 0) and has_evaluated(sweep, 1))
-        variables = [Path(f"/proc/{trial}/environ").read_bytes() for trial in processes_in(tmp_path) if trial != process.pid]
+        processes = set(processes_in(tmp_path)) - {process.pid}
+        variables = [Path(f"/proc/{each}/environ").read_bytes() for each in processes]
         said = process.communicate(timeout=100)[0]
         assert process.returncode == 0, said
     assert "2 at a time" in said and variables and all(b"OMP_NUM_THREADS=1\0" in each for each in variables)
@@ -238,12 +258,13 @@ def test_trials_side_by_side_of_several_workers(tmp_path: Path) -> None:
     assert trials[1].datetime_start < trials[0].datetime_complete, "they were trained one after the other"
     assert trials[0].value != trials[1].value
     for trial in trials:
-        assert json.loads((tmp_path / "out" / f"trial-{trial.number:04d}" / "run.json").read_text())["starts"][0]["workers"] == 3
+        facts = json.loads((tmp_path / "out" / f"trial-{trial.number:04d}" / "run.json").read_text())
+        assert facts["starts"][0]["workers"] == 3
 
 
 def test_the_example_is_what_the_program_and_the_search_take(tmp_path: Path) -> None:
-    ended = run_search(ROOT / "configs" / "digits_cnn_search.yaml", "--set", f"output={tmp_path / 'out'}", "--set", "trials=1",
-                       "--set", "workers=1", "--set", "halving=null",
+    ended = run_search(ROOT / "configs" / "digits_cnn_search.yaml", "--set", f"output={tmp_path / 'out'}",
+                       "--set", "trials=1", "--set", "workers=1", "--set", "halving=null",
                        "--set", "set={train.epochs: 1, eval.every_epochs: 1, data.train.limit: 64}")
     assert ended.code == 0 and len(trials_in(tmp_path / "out")) == 1, ended
 
@@ -270,10 +291,14 @@ def test_folders_that_are_not_the_searchs_are_refused(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path, trials=1)
     out = tmp_path / "out"
     (out / "trial-0000").mkdir(parents=True)
-    assert "has trials, but not the search.db" in run_search(sweep).err
+    assert "has trials, but not the search.db with their parameters" in run_search(sweep).err
     (out / "trial-0000").rmdir()
     (out / "metrics.jsonl").touch()
     assert f"'{out}' is the folder of a run" in run_search(sweep).err
+    (out / "metrics.jsonl").unlink()
+    (out / "search.db").write_text("no data base " * 100)
+    ended = run_search(sweep)
+    assert ended.code == 4 and f"'{out / 'search.db'}' cannot be used as Optuna's storage: " in ended.err, ended
     (tmp_path / "file").touch()
     ended = run_search(sweep, "--set", f"output={tmp_path / 'file' / 'out'}")
     assert ended.code == 6 and f"cannot write to the folder '{tmp_path / 'file' / 'out'}'" in ended.err, ended
@@ -286,7 +311,9 @@ def test_mistakes_in_keys_of_the_recipe_show_before_anything_is_written(tmp_path
     assert f"{sweep}:4:3: space.optimizer.lrr is written here" in ended.err
     for changes, words in (({"space": {"optimizer.lr": {"choice": [0.1, -1]}}}, ["optimizer.lr"]),
                            ({"set": {"train.stepz": 1}}, ["did you mean 'steps'?", "set.train.stepz is written here"]),
-                           ({"recipe": "none.yaml"}, ["none.yaml"])):
+                           ({"recipe": "none.yaml"}, ["none.yaml"]),
+                           ({"metric": "f1"}, ["do not measure 'f1'", "valid: loss, consensus_distance, accuracy"]),
+                           ({"halving": {"rungs": [30]}}, ["there is no rung at step 30", "multiples of 20"])):
         ended = run_search(write_sweep(tmp_path, **changes))
         assert ended.code == 2 and all(word in ended.err for word in words), ended
     assert not (tmp_path / "out").exists()

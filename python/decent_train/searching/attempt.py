@@ -25,9 +25,8 @@ _WELL = (0, DIVERGED, 75)  # how a trial may end that was told to
 class Attempt:
     """Trains a trial until its rung, its end, or until the pruner ends it.
 
-    What is decided follows from the evaluations alone, in their order. How far the program comes before its signal arrives has no
-    influence.
-    """
+    What is decided follows from the evaluations alone, in their order. How far the program comes before its signal
+    arrives has no influence. """
 
     def __init__(self, sweep: Sweep, ledger: Ledger, ladder: Ladder | None, job: Job) -> None:
         self._sweep = sweep
@@ -98,15 +97,17 @@ class Attempt:
         self._last = step, value
         is_rung = self.job.rung is not None and self._ladder.is_reached(self.job.rung, line)
         if is_rung and self._process is not None:
-            self._process.stop()  # before anything is written: every further step is lost on a trial that does not go on
+            # Before anything is written: every further step is lost on a trial that does not go on.
+            self._process.stop()
         if step not in self._reported:
             self._ledger.report(self.job.number, step, value)
             self._reported[step] = value
         if is_rung:
             self._decide(lambda: self._ledger.reach(self.job.number, step))
-        # Evaluations that come a second time were not pruned at.
-        elif self._sweep.pruner is not None and step == max(self._reported) and self._ledger.should_prune(self.job.number):
-            self._decide(lambda: self._ledger.prune(self.job.number))
+        # At evaluations that come a second time the pruner let the trial go on.
+        elif self._sweep.pruner is not None and step == max(self._reported):
+            if self._ledger.should_prune(self.job.number):
+                self._decide(lambda: self._ledger.prune(self.job.number))
 
     def _decide(self, note: Callable[[], None]) -> None:
         note()
@@ -130,7 +131,7 @@ class Attempt:
     def _complete(self, say: Callable[[str], None]) -> None:
         """The program has done all steps, or train.stop has ended them."""
         if self._last is None:
-            raise TrainingError(f"{self.name} has ended without an evaluation: set eval.every_steps or eval.every_epochs", 2)
+            raise TrainingError(f"{self.name} has ended without an evaluation: set eval.every_steps or every_epochs", 2)
         step, value = self._last
         if self.job.rung is not None:
             self._ledger.reach(self.job.number, step)
@@ -153,7 +154,8 @@ class Attempt:
     def _line(self, what: str) -> str:
         step, value = self._last
         seconds = time.monotonic() - self._begin
-        return f"{self.name}  {what}  step {step}  {self._sweep.metric} {value:.6g}  {seconds:.1f} s{self._parameters()}"
+        figures = f"step {step}  {self._sweep.metric} {value:.6g}  {seconds:.1f} s"
+        return f"{self.name}  {what}  {figures}{self._parameters()}"
 
     def _parameters(self) -> str:
         return "  " + parameters_text(self.values)

@@ -11,9 +11,8 @@ from typing import Any
 class Evaluations:
     """Reads the lines of evaluations of metrics.jsonl as they are written.
 
-    A resumed run replaces the file: it is then read from its beginning again, and evaluations may come a second time, with the same
-    figures.
-    """
+    A resumed run replaces the file: it is then read from its beginning again, and evaluations may come a second time,
+    with the same figures. """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "metrics.jsonl"

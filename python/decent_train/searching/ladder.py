@@ -28,7 +28,8 @@ class Ladder:
         return evaluation[self.unit] >= self.rungs[rung]
 
     def survivors(self, values: Mapping[int, float], entered: int, minimizes: bool) -> list[int]:
-        """Of the trials with these values at a rung that `entered` trials began, the numbers of those that go on, in order.
+        """Of the trials with these values at a rung that `entered` trials began, the numbers of those that go on, in
+        order.
 
         Equal values: the lower number. Values that are not numbers are the worst; a failed trial has no value.
         """
@@ -43,8 +44,8 @@ class Ladder:
 
 
 def ladder_of(sweep: Sweep, recipe: Mapping[str, Any]) -> Ladder:
-    """The ladder of a sweep with `halving` and its resolved recipe. Raises TrainingError (code 2) if the rungs would not lie on
-    evaluations.
+    """The ladder of a sweep with `halving` and its resolved recipe. Raises TrainingError (code 2) if the rungs would
+    not lie on evaluations.
     """
     unit = "epoch" if recipe["train"]["steps"] is None else "step"
     length, cadence = _UNITS[unit]
@@ -56,16 +57,18 @@ def ladder_of(sweep: Sweep, recipe: Mapping[str, Any]) -> Ladder:
     rungs = wanted if isinstance(wanted, list) else _default_rungs(sweep, total, every, wanted)
     for rung in rungs:
         if rung % every != 0 or rung >= total:
-            _refuse(sweep, f"there is no rung at {unit} {rung}: evaluations before the end of a trial, {unit} {total}, are at the "
-                           f"multiples of {every} (eval.{cadence})")
+            _refuse(sweep, f"there is no rung at {unit} {rung}: evaluations before the end of a trial, {unit} {total}, "
+                           f"are at the multiples of {every} (eval.{cadence})")
     if not rungs:
-        _refuse(sweep, f"a trial of {total} {length} has no evaluation before its end (eval.{cadence}: {every}), or {sweep.trials} "
-                       f"trials are too few for a reduction_factor of {sweep.halving.reduction_factor}")
+        _refuse(sweep, f"a trial of {total} {length} has no evaluation before its end (eval.{cadence}: {every}), or "
+                       f"{sweep.trials} trials are too few for a reduction_factor of {sweep.halving.reduction_factor}")
     return Ladder(unit, rungs, total, sweep.halving.reduction_factor)
 
 
 def _default_rungs(sweep: Sweep, total: int, every: int, most: int | None) -> list[int]:
-    """At the evaluations nearest to total / factor, total / factor^2, .., as many as leave at least one trial for the end."""
+    """At the evaluations nearest to total / factor, total / factor^2, .., as many as leave at least one trial for the
+    end.
+    """
     factor = sweep.halving.reduction_factor
     count = 0
     while factor ** (count + 1) <= sweep.trials and (most is None or count < most):

@@ -24,9 +24,9 @@ _MESSAGE = "message"  # attribute of a trial: why it failed
 class Ledger:
     """The study of a search. Every change is in its file when a call returns, so that a search that is killed goes on.
 
-    Optuna's own `ask` draws with the state that a sampler has in memory. Here each trial is drawn in a copy of the study, by a
-    sampler that is made from the seed and the trial's number: a search that was stopped goes on with the same trials.
-    """
+    Optuna's own `ask` draws with the state that a sampler has in memory. Here each trial is drawn in a copy of the
+    study, by a sampler that is made from the seed and the trial's number: a search that was stopped goes on with the
+    same trials. """
 
     def __init__(self, sweep: Sweep, study: optuna.Study, storage: optuna.storages.BaseStorage) -> None:
         self._sweep = sweep
@@ -61,8 +61,8 @@ class Ledger:
         """Draws the parameters of a new trial. Returns its number."""
         number = len(self._trials)
         drawn = self._draw(number)
-        self._study.add_trial(create_trial(state=TrialState.RUNNING, params=drawn.params, distributions=drawn.distributions,
-                                           system_attrs=drawn.system_attrs))
+        self._study.add_trial(create_trial(state=TrialState.RUNNING, params=drawn.params,
+                                           distributions=drawn.distributions, system_attrs=drawn.system_attrs))
         self._trials = self._study.get_trials(deepcopy=False)
         return number
 
@@ -116,10 +116,9 @@ class Ledger:
     def _as_seen(self, trial: FrozenTrial) -> FrozenTrial:
         """The trial as the sampler sees it.
 
-        With halving all trials are seen by the evaluation of their first rung, the only one that all of them have: where a
-        trial stands by now must not count for or against its parameters. A failed trial, which Optuna leaves out, is seen as
-        one that was pruned before it had any value, which Optuna takes for the worst.
-        """
+        With halving all trials are seen by the evaluation of their first rung, the only one that all of them have:
+        where a trial stands by now must not count for or against its parameters. A failed trial, which Optuna leaves
+        out, is seen as one that was pruned before it had any value, which Optuna takes for the worst. """
         state, value, reported = trial.state, trial.value, trial.intermediate_values
         if self._sweep.halving is not None and self.rungs(trial):
             state, value = TrialState.COMPLETE, reported[self.rungs(trial)[0]]
@@ -143,23 +142,34 @@ def storage_of(output: Path) -> Path:
 def opened(sweep: Sweep, identity: Mapping[str, Any]) -> Iterator[Ledger]:
     """The ledger in the search's folder, which is made if it is not there.
 
-    Raises TrainingError (code 2) if the trials there are those of another sweep: if `identity`, what decides which trials a search
-    has, differs from the stored one.
-    """
+    Raises TrainingError: code 2 if the trials there are those of another sweep (if `identity`, what decides which
+    trials a search has, differs from the stored one), 4 if the storage is damaged, and in the body 6 if it cannot be
+    written. """
+    path = storage_of(sweep.output)
     with _quiet():
-        path = storage_of(sweep.output)
-        storage = optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}})
+        storage, study = _open(sweep, path)
         try:
-            # Its sampler is never asked (see Ledger).
-            study = optuna.create_study(storage=storage, study_name=STUDY, direction=sweep.direction, load_if_exists=True,
-                                        sampler=optuna.samplers.RandomSampler(),
-                                        pruner=sweep.pruner.pruner() if sweep.pruner else optuna.pruners.NopPruner())
             ledger = Ledger(sweep, study, storage)
             _check_identity(sweep, ledger, identity)
             yield ledger
+        except optuna.exceptions.StorageInternalError as error:
+            raise TrainingError(f"cannot write '{path}': {error.__cause__ or error}", 6) from None
         finally:
             storage.remove_session()
             storage.engine.dispose()
+
+
+def _open(sweep: Sweep, path: Path) -> tuple[optuna.storages.RDBStorage, optuna.Study]:
+    """Raises TrainingError (code 4) if the file is no storage of Optuna's."""
+    try:
+        storage = optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}})
+        # Its sampler is never asked (see Ledger).
+        study = optuna.create_study(storage=storage, study_name=STUDY, direction=sweep.direction, load_if_exists=True,
+                                    sampler=optuna.samplers.RandomSampler(),
+                                    pruner=sweep.pruner.pruner() if sweep.pruner else optuna.pruners.NopPruner())
+    except Exception as error:  # of Optuna, Alembic, SQLAlchemy or SQLite
+        raise TrainingError(f"'{path}' cannot be used as Optuna's storage: {str(error).splitlines()[0]}", 4) from None
+    return storage, study
 
 
 @contextmanager
@@ -177,7 +187,8 @@ def _check_identity(sweep: Sweep, ledger: Ledger, identity: Mapping[str, Any]) -
     stored = ledger.attribute("sweep")
     if stored is None or not ledger.trials():
         return ledger.remember("sweep", dict(identity))
-    changed = [f"  {key}: was {stored.get(key)}, is {value}" for key, value in identity.items() if stored.get(key) != value]
+    changed = [f"  {key}: was {stored.get(key)}, is {value}" for key, value in identity.items()
+               if stored.get(key) != value]
     if changed:
-        raise TrainingError(f"{sweep.document.name}: the search in '{sweep.output}' has trials of another sweep. Undo the change, "
-                            "or choose another output. These differ:\n" + "\n".join(changed), 2)
+        raise TrainingError(f"{sweep.document.name}: the search in '{sweep.output}' has trials of another sweep. Undo "
+                            "the change, or choose another output. These differ:\n" + "\n".join(changed), 2)

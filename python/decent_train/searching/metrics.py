@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# As the program has them for `checkpoint.keep_best`, and the distance between the copies, which every evaluation measures.
+# As the program has them for `checkpoint.keep_best`, and the distance between the copies, which every evaluation
+# measures.
 LOWER = ("loss", "perplexity", "bits_per_byte", "mse", "mae", "consensus_distance")
 HIGHER = ("accuracy", "precision", "recall", "f1", "auc", "r2")
 _TOP = re.compile(r"top[1-9][0-9]*")

@@ -1,4 +1,5 @@
-"""What a search does next. All of it follows from the ledger, so that a search that was stopped goes on where it was."""
+"""What a search does next. All of it follows from the ledger, so that a search that was stopped goes on where it was.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class Plan:
 class HalvingPlan:
     """All trials of a bracket come to a rung before any goes on from there.
 
-    A bracket is what a search starts with. Trials that are added after its first rung was decided are a bracket of their own.
-    """
+    A bracket is what a search starts with. Trials that are added after its first rung was decided are a bracket of
+    their own. """
 
     def __init__(self, sweep: Sweep, ledger: Ledger, ladder: Ladder, say: Callable[[str], None]) -> None:
         self._sweep = sweep
@@ -62,8 +63,8 @@ class HalvingPlan:
         return None
 
     def _next_of(self, begin: int, end: int | None, active: Collection[int]) -> tuple[Job | None, bool]:
-        """The next job of the bracket of trials from `begin` to before `end` (None: it takes new trials still), and whether the
-        bracket waits for trials that are active.
+        """The next job of the bracket of trials from `begin` to before `end` (None: it takes new trials still), and
+        whether the bracket waits for trials that are active.
         """
         trials = self._ledger.trials()
         members = [trial.number for trial in trials[begin:end]]

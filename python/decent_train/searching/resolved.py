@@ -29,8 +29,8 @@ class Resolved:
 
 
 def resolve(sweep: Sweep) -> Resolved:
-    """Has the program read the recipe, and try values of all keys of the space. Raises TrainingError (code 2) for a recipe or a
-    key that is wrong, and where evaluations will not have the metric.
+    """Has the program read the recipe, and try values of all keys of the space. Raises TrainingError (code 2) for a
+    recipe or a key that is wrong, and where evaluations will not have the metric.
     """
     resolved = Resolved(parse(_print_config(sweep, {}), "the resolved recipe"))
     _check_metric(sweep, resolved)
@@ -69,6 +69,5 @@ def _check_metric(sweep: Sweep, resolved: Resolved) -> None:
     valid = measured(recipe)
     if sweep.metric not in valid:
         place = sweep.document.place(("metric",))
-        raise TrainingError(f"{place}: metric: evaluations of this recipe have no '{sweep.metric}'; "
-                            f"{nearest(sweep.metric, valid)} eval.metrics of the recipe says what they measure, as in "
-                            f"set: {{eval.metrics: [{sweep.metric}]}}", 2)
+        raise TrainingError(f"{place}: metric: evaluations of this recipe do not measure '{sweep.metric}' (see its "
+                            f"eval.metrics); {nearest(sweep.metric, valid)}", 2)

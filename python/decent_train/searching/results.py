@@ -57,7 +57,8 @@ class Search:
 
     @cached_property
     def ranked(self) -> list[Trial]:
-        """Completed trials first, then pruned ones: those that came further first. The best of equally far ones first."""
+        """Completed trials first, then pruned ones: those that came further first. The best of equally far ones first.
+        """
         order = list(_STATES.values())
 
         def place(trial: Trial) -> tuple[Any, ...]:

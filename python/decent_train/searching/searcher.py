@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from optuna.trial import TrialState
 
 from ..program import TrainingError
 from .attempt import Attempt, trial_name
-from .ladder import Ladder, ladder_of
+from .ladder import Ladder
 from .ledger import Ledger, storage_of
 from .plan import HalvingPlan, Plan
 from .resolved import Resolved
@@ -24,6 +23,7 @@ _LADDER = "ladder"  # attribute of the study: the rungs, which must not change w
 
 def identity_of(sweep: Sweep, resolved: Resolved) -> dict[str, Any]:
     """What decides which trials a search has."""
+    halving = sweep.halving
     return {
         "recipe": f"{sweep.recipe.name} of SHA-256 {resolved.digest}",
         "space": sweep.space.as_text(),
@@ -31,7 +31,7 @@ def identity_of(sweep: Sweep, resolved: Resolved) -> dict[str, Any]:
         "seed": sweep.seed,
         "sampler": sweep.sampler.as_text(),
         "pruner": sweep.pruner.as_text() if sweep.pruner else None,
-        "halving": f"reduction_factor {sweep.halving.reduction_factor}, rungs {sweep.halving.rungs}" if sweep.halving else None,
+        "halving": f"reduction_factor {halving.reduction_factor}, rungs {halving.rungs}" if halving else None,
         "workers": sweep.workers,
     }
 
@@ -41,25 +41,29 @@ def check_folder(sweep: Sweep) -> None:
     if any((sweep.output / name).exists() for name in ("recipe.yaml", "metrics.jsonl", "checkpoints")):
         raise TrainingError(f"'{sweep.output}' is the folder of a run: choose another output for the search", 2)
     if not storage_of(sweep.output).exists() and any(sweep.output.glob("trial-*")):
-        raise TrainingError(f"'{sweep.output}' has trials, but not the {storage_of(sweep.output).name} that knows what they are: "
+        name = storage_of(sweep.output).name
+        raise TrainingError(f"'{sweep.output}' has trials, but not the {name} with their parameters: "
                             "remove them, or choose another output", 2)
 
 
 class Searcher:
     """Keeps as many trials running as there are slots, until the plan has no more."""
 
-    def __init__(self, sweep: Sweep, resolved: Resolved, ledger: Ledger, say: Callable[[str], None]) -> None:
+    def __init__(self, sweep: Sweep, resolved: Resolved, ladder: Ladder | None, ledger: Ledger,
+                 say: Callable[[str], None]) -> None:
         self._sweep = sweep
         self._ledger = ledger
         self._say = say
         self._slots = slots_of(sweep, resolved.keys)
-        self._ladder = self._settled_ladder(resolved) if sweep.halving else None
+        self._ladder = None if ladder is None else self._settled(ladder)
         self._plan = Plan(sweep, ledger) if self._ladder is None else HalvingPlan(sweep, ledger, self._ladder, say)
         self._running: dict[int, Attempt] = {}  # by slot
         self._error: TrainingError | None = None
 
     def run(self, signals: StopSignals) -> None:
-        """To the end of the search. Raises TrainingError: of a trial that ends the search, or with code 75 after a signal."""
+        """To the end of the search. Raises TrainingError: of a trial that ends the search, or with code 75 after a
+        signal.
+        """
         self._check_trials()
         self._say(self._beginning())
         try:
@@ -73,8 +77,8 @@ class Searcher:
         if signals.count > 1:
             raise TrainingError("ended at once; run the same command again to go on from what was saved before", 130)
         if signals.count and self._done() < self._sweep.trials:
-            raise TrainingError(f"stopped: {self._done()} of {self._sweep.trials} trials are done, the others are saved; run the same "
-                                "command again to go on", 75)
+            raise TrainingError(f"stopped: {self._done()} of {self._sweep.trials} trials are done, the others are "
+                                "saved; run the same command again to go on", 75)
 
     def _step(self, signals: StopSignals) -> bool:
         """Looks at all trials once. Returns whether the search goes on."""
@@ -118,11 +122,11 @@ class Searcher:
 
     # ---- before and after -----------------------------------------------------------------------
 
-    def _settled_ladder(self, resolved: Resolved) -> Ladder:
+    def _settled(self, ladder: Ladder) -> Ladder:
+        """The ladder that the first trials had, if there are some."""
         stored = self._ledger.attribute(_LADDER)
         if stored is not None and self._ledger.trials():
             return Ladder(**stored)
-        ladder = ladder_of(self._sweep, resolved.keys)
         self._ledger.remember(_LADDER, ladder.__dict__)
         return ladder
 
@@ -141,12 +145,14 @@ class Searcher:
 
     def _beginning(self) -> str:
         sweep = self._sweep
-        text = f"search in '{sweep.output}': {sweep.trials} trials of '{sweep.recipe}', {sweep.direction} {sweep.metric}"
+        text = (f"search in '{sweep.output}': {sweep.trials} trials of '{sweep.recipe}', {sweep.direction} "
+                f"{sweep.metric}")
         if len(self._slots) > 1:
             text += f", {len(self._slots)} at a time"
         if there := len(self._ledger.trials()):
             text += f"\ngoes on: {there} trials are there, {self._done()} of them done"
         if self._ladder is not None:
-            text += (f"\nhalving: after {self._ladder.unit} {' and '.join(map(str, self._ladder.rungs))} of {self._ladder.total} the "
-                     f"best 1 in {self._ladder.reduction_factor} go on")
+            rungs = ", ".join(map(str, self._ladder.rungs))
+            text += (f"\nhalving: after {self._ladder.unit} {rungs} of {self._ladder.total} the best 1 in "
+                     f"{self._ladder.reduction_factor} go on")
         return text

@@ -88,7 +88,8 @@ def read_space(reader: Reader, path: KeyPath = ("space",)) -> Space:
     dimensions = {}
     entries = reader.mapping(path)
     if not entries and isinstance(reader.at(path), dict):
-        reader.wrong(path, "is empty; write a recipe key and its values, as in optimizer.lr: {log_uniform: [1e-4, 1e-1]}")
+        reader.wrong(path, "is empty; write a recipe key and its values, as in optimizer.lr: "
+                           "{log_uniform: [1e-4, 1e-1]}")
     for key in entries:
         dimension = _dimension(reader, (*path, key))
         if dimension is not None:

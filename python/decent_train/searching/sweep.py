@@ -55,8 +55,9 @@ class Sweep:
 
 
 def read_sweep(sweep: str | Path | Mapping[str, Any], overrides: Mapping[str, Any]) -> Sweep:
-    """The sweep of a file or a mapping, with some keys replaced. Relative paths in the file start at its folder, those of a
-    mapping and of the overrides, and `output`, at the working folder. Raises TrainingError (code 2) with all that is wrong.
+    """The sweep of a file or a mapping, with some keys replaced. Relative paths in the file start at its folder, those
+    of a mapping and of the overrides, and `output`, at the working folder. Raises TrainingError (code 2) with all that
+    is wrong.
     """
     if isinstance(sweep, Mapping):
         document, folder, stem = Document(dict(sweep), "the sweep"), Path.cwd(), "search"
@@ -118,8 +119,8 @@ def _direction(reader: Reader, metric: str) -> str:
     known = direction_of(metric)
     given = reader.one_of(("direction",), ("minimize", "maximize"), known)
     if given is None and reader.at(("direction",)) is None:
-        reader.wrong(("metric",), f"'{metric}' is no metric of the program; {nearest(metric, [*LOWER, *HIGHER])} "
-                                  "For another figure of an evaluation, say direction: minimize or maximize")
+        reader.wrong(("metric",), f"'{metric}' is no metric of the program (for another figure of an evaluation, write "
+                                  f"direction: minimize or maximize); {nearest(metric, [*LOWER, *HIGHER])}")
     return given or "minimize"
 
 

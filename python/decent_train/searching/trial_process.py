@@ -26,11 +26,12 @@ class TrialProcess:
         self._errors = tempfile.TemporaryFile()
         self._asked_to_stop = False
         parent = os.getpid()
-        # A process group of its own: Ctrl-C in a terminal goes to the search alone, which sends one signal on. A second one
-        # would end the run before it has saved.
-        self._process = subprocess.Popen([str(program()), *map(str, arguments)], cwd=cwd, env={**os.environ, **variables},
-                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors,
-                                         process_group=0, preexec_fn=lambda: _stop_with(parent))
+        # A process group of its own: Ctrl-C in a terminal goes to the search alone, which sends one signal on. A second
+        # one would end the run before it has saved.
+        self._process = subprocess.Popen([str(program()), *map(str, arguments)], cwd=cwd,
+                                         env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.DEVNULL, stderr=self._errors, process_group=0,
+                                         preexec_fn=lambda: _stop_with(parent))
 
     def code(self) -> int | None:
         """The exit code, negative for the signal that ended it; None while it runs."""
