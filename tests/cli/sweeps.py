@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
+import pytest
 from optuna.trial import FrozenTrial
 
+import decent_train
 from program import PROGRAM, ROOT, Ended, environment, run_commands
 from runs import TIMES, merged, recipe
 from supervised import wait_until
@@ -49,11 +51,18 @@ def run_search(sweep: Path, *flags: object) -> Ended:
     return run_commands([command(sweep, *flags)], [environment_of_search()], sweep.parent)[0]
 
 
-def completed(sweep: Path, *flags: object) -> list[FrozenTrial]:
-    """The command, which must go well, and then the trials."""
-    ended = run_search(sweep, *flags)
-    assert ended.code == 0 and ended.err == "", ended
+def completed(sweep: Path, **overrides: object) -> list[FrozenTrial]:
+    """The search in the process of the test, where it must go well, and then the trials."""
+    with pytest.MonkeyPatch.context() as patch:
+        surround(patch)
+        decent_train.search(sweep, quiet=True, **overrides)
     return trials_in(sweep.parent / "out")
+
+
+def surround(patch: pytest.MonkeyPatch) -> None:
+    """The environment of `environment_of_search` for this process."""
+    for name in ("DECENT_TRAIN", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"):
+        patch.setenv(name, environment_of_search()[name])
 
 
 def trials_in(output: Path) -> list[FrozenTrial]:

@@ -1,13 +1,11 @@
-"""decent-sweep: searches that train."""
+"""decent-sweep: halving, pruning, failures, and what is refused."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import signal
-import time
 from functools import partial
 from pathlib import Path
 
@@ -18,33 +16,42 @@ from optuna.trial import FrozenTrial
 import decent_train
 from decent_train import TrainingError
 from decent_train.program import settings
-from program import PROGRAM, ROOT, run_alone
+from program import ROOT, run_alone
 from runs import DIGITS_MLP, Run, assert_same_run
 from supervised import wait_until
-from sweeps import (STEPS, completed, figures, has_evaluated, lines_of, processes_in, run_search, searching,
+from sweeps import (completed, figures, has_evaluated, lines_of, processes_in, run_search, searching, surround,
                     trials_in, write_sweep)
 
+STEPS = 1000
+LONG = {"train": {"steps": STEPS}}
 HALVING = {"trials": 4, "seed": 3, "sampler": {"name": "tpe", "n_startup_trials": 2},
-           "halving": {"reduction_factor": 2, "rungs": [40, 120]}}
+           "halving": {"reduction_factor": 2, "rungs": [40, 400]}}
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """For searches in the process of the test."""
-    monkeypatch.setenv("DECENT_TRAIN", str(PROGRAM))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    surround(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def halved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a search with halving that nobody has disturbed."""
     folder = tmp_path_factory.mktemp("halved")
-    completed(write_sweep(folder, **HALVING))
+    completed(write_sweep(folder, LONG, **HALVING))
     return folder
 
 
 def best_in(output: Path) -> FrozenTrial:
     return min((each for each in trials_in(output) if each.state.name == "COMPLETE"), key=lambda each: each.value)
+
+
+def refusal(sweep: Path, code: int = 2, **overrides: object) -> str:
+    """The message of a search that ends with an error."""
+    with pytest.raises(TrainingError) as raised:
+        decent_train.search(sweep, quiet=True, **overrides)
+    assert raised.value.code == code, raised.value
+    return str(raised.value)
 
 
 # ---- halving ------------------------------------------------------------------------------------
@@ -53,7 +60,7 @@ def best_in(output: Path) -> FrozenTrial:
 def test_halving_keeps_the_best_at_each_rung(halved: Path) -> None:
     trials = trials_in(halved / "out")
     first = {trial.number: trial.intermediate_values[40] for trial in trials}
-    second = {trial.number: trial.intermediate_values[120] for trial in trials if 120 in trial.intermediate_values}
+    second = {trial.number: trial.intermediate_values[400] for trial in trials if 400 in trial.intermediate_values}
     assert len(first) == 4 and list(second) == sorted(sorted(first, key=first.get)[:2])
     last = [trial for trial in trials if STEPS in trial.intermediate_values]
     assert [trial.number for trial in last] == [min(second, key=second.get)]
@@ -64,8 +71,8 @@ def test_halving_keeps_the_best_at_each_rung(halved: Path) -> None:
 def test_a_trial_with_rungs_is_bit_for_bit_a_run_without(halved: Path, tmp_path: Path) -> None:
     best = best_in(halved / "out")
     folder = halved / "out" / f"trial-{best.number:04d}"
-    stops = json.loads((folder / "run.json").read_text())["starts"]
-    assert len(stops) == 3, "it was not stopped at both rungs"
+    # Two times or three: on a busy machine it may have come past the second rung before it was stopped at the first.
+    assert len(json.loads((folder / "run.json").read_text())["starts"]) >= 2, "it was never stopped"
     ended = run_alone("--config", halved / "recipe.yaml", "--set", f"optimizer.lr={best.params['optimizer.lr']!r}",
                       "--set", f"output={tmp_path / 'run'}")
     assert ended.code == 0, ended
@@ -97,10 +104,10 @@ def test_a_search_that_is_done_says_what_it_found(halved: Path) -> None:
 
 def test_a_search_goes_on_with_more_trials(halved: Path, tmp_path: Path) -> None:
     shutil.copytree(halved, tmp_path / "more")
-    sweep = write_sweep(tmp_path / "more", **HALVING)
+    sweep = write_sweep(tmp_path / "more", LONG, **HALVING)
     before = [figures(trial) for trial in trials_in(halved / "out")]
     # Their folders have moved, which changes paths in the recipe of the trials, but no trial is started again.
-    trials = completed(sweep, "--set", "trials=6")
+    trials = completed(sweep, trials=6)
     assert [figures(trial) for trial in trials[:4]] == before
     assert sorted(trial.state.name for trial in trials[4:]) == ["COMPLETE", "PRUNED"]
     assert max(trials[4].intermediate_values) != max(trials[5].intermediate_values)
@@ -110,7 +117,7 @@ def test_a_search_goes_on_with_more_trials(halved: Path, tmp_path: Path) -> None
 
 
 def test_the_trials_are_the_same_after_a_kill(halved: Path, tmp_path: Path) -> None:
-    sweep = write_sweep(tmp_path, **HALVING)
+    sweep = write_sweep(tmp_path, LONG, **HALVING)
     for trial, evaluations in ((2, 1), (2, 2)):  # in the middle of the first rung, and again wherever it is by then
         with searching(sweep) as process:
             wait_until(partial(has_evaluated, sweep, trial, evaluations))
@@ -123,59 +130,6 @@ def test_the_trials_are_the_same_after_a_kill(halved: Path, tmp_path: Path) -> N
     best = [trial.number for trial in trials if trial.state.name == "COMPLETE"][0]
     name = f"trial-{best:04d}"
     assert_same_run(Run(tmp_path / "out" / name, []), Run(halved / "out" / name, []))
-
-
-def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    sweep = write_sweep(tmp_path, {"train": {"steps": 2000}, "eval": {"every_steps": 100}}, trials=2, sampler="random")
-    with searching(sweep) as process:
-        wait_until(partial(has_evaluated, sweep, 0))
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        said = process.communicate(timeout=60)[0]
-        assert process.returncode == 75, said
-    assert "decent-sweep: error: stopped: 0 of 2 trials are done" in said
-    assert "run the same command again to go on" in said and "Traceback" not in said and processes_in(tmp_path) == []
-    first = tmp_path / "out" / "trial-0000"
-    stopped = lines_of(first, "end")[-1]
-    assert stopped["status"] == "stopped" and (first / "checkpoints" / f"step-{stopped['step']:08}").is_dir()
-    trials = completed(sweep)
-    assert [trial.state.name for trial in trials] == ["COMPLETE", "COMPLETE"]
-    assert [line["status"] for line in lines_of(first, "end")] == ["completed"]
-    assert len(json.loads((first / "run.json").read_text())["starts"]) == 2
-
-
-def test_a_second_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
-    sweep = write_sweep(tmp_path, {"train": {"steps": 1_000_000}}, trials=1)
-    with searching(sweep) as process:
-        wait_until(partial(has_evaluated, sweep, 0))
-        trial = (set(processes_in(tmp_path)) - {process.pid}).pop()
-        os.kill(trial, signal.SIGSTOP)  # so that it cannot save before the second signal
-        for _ in range(2):
-            os.killpg(process.pid, signal.SIGINT)
-            time.sleep(0.3)
-        said = process.communicate(timeout=60)[0]
-        assert process.returncode == 130 and "ended at once" in said and processes_in(tmp_path) == [], said
-
-
-def test_a_second_search_in_the_same_folder_is_refused(tmp_path: Path) -> None:
-    sweep = write_sweep(tmp_path, {"train": {"steps": 1_000_000}}, trials=1)
-    with searching(sweep) as process:
-        wait_until(partial(has_evaluated, sweep, 0))
-        second = run_search(sweep)
-        assert second.code == 2 and second.out == "", second
-        assert f"another search works in '{tmp_path / 'out'}' (process {process.pid} on '" in second.err
-        process.terminate()
-        assert process.wait(60) == 75
-
-
-def test_a_trial_that_is_killed_ends_the_search_and_goes_on_later(tmp_path: Path) -> None:
-    sweep = write_sweep(tmp_path, {"train": {"steps": 3000}}, trials=1)
-    with searching(sweep) as process:
-        wait_until(partial(has_evaluated, sweep, 0))
-        for trial in set(processes_in(tmp_path)) - {process.pid}:
-            os.kill(trial, signal.SIGKILL)
-        said = process.communicate(timeout=60)[0]
-        assert process.returncode == 128 + 9 and "trial-0000 was ended by signal 9" in said, said
-    assert completed(sweep)[0].state.name == "COMPLETE"
 
 
 # ---- pruning and failures -----------------------------------------------------------------------
@@ -217,9 +171,9 @@ def test_a_search_without_a_completed_trial(tmp_path: Path) -> None:
 def test_a_value_that_the_program_refuses_ends_the_search_with_its_message(tmp_path: Path) -> None:
     # The recipe is right; that the data are too few shows when the trial begins.
     sweep = write_sweep(tmp_path, space={"data.batch_size": {"choice": [5000]}}, trials=2)
-    ended = run_search(sweep)
-    assert ended.code == 2 and ended.err.startswith("decent-sweep: error: trial-0000  data.batch_size=5000: "), ended
-    assert "5000" in ended.err.partition(": trial-0000")[2] and len(trials_in(tmp_path / "out")) == 1
+    message = refusal(sweep)
+    assert message.startswith("trial-0000  data.batch_size=5000: ") and "5000" in message.partition(": ")[2], message
+    assert [trial.state.name for trial in trials_in(tmp_path / "out")] == ["RUNNING"]
 
 
 # ---- what trials are made of ----------------------------------------------------------------------
@@ -244,24 +198,6 @@ def test_paths_start_at_the_sweep_file_and_best_yaml_holds_what_was_chosen(tmp_p
     assert lines_of(tmp_path / "run", "eval")[-1]["loss"] == found.best.metric
 
 
-def test_trials_side_by_side_of_several_workers(tmp_path: Path) -> None:
-    space = {"parallel.topology": {"choice": ["ring", "complete"]}, "optimizer.lr": {"choice": [1e-3]}}
-    sweep = write_sweep(tmp_path, {"train": {"steps": 400}}, space=space, sampler="grid", workers=3, parallel=2)
-    with searching(sweep) as process:
-        wait_until(lambda: has_evaluated(sweep, 0) and has_evaluated(sweep, 1))
-        processes = set(processes_in(tmp_path)) - {process.pid}
-        variables = [Path(f"/proc/{each}/environ").read_bytes() for each in processes]
-        said = process.communicate(timeout=100)[0]
-        assert process.returncode == 0, said
-    assert "2 at a time" in said and variables and all(b"OMP_NUM_THREADS=1\0" in each for each in variables)
-    trials = trials_in(tmp_path / "out")
-    assert trials[1].datetime_start < trials[0].datetime_complete, "they were trained one after the other"
-    assert trials[0].value != trials[1].value
-    for trial in trials:
-        facts = json.loads((tmp_path / "out" / f"trial-{trial.number:04d}" / "run.json").read_text())
-        assert facts["starts"][0]["workers"] == 3
-
-
 def test_the_example_is_what_the_program_and_the_search_take(tmp_path: Path) -> None:
     ended = run_search(ROOT / "configs" / "digits_cnn_search.yaml", "--set", f"output={tmp_path / 'out'}",
                        "--set", "trials=1", "--set", "workers=1", "--set", "halving=null",
@@ -280,28 +216,24 @@ def test_the_example_is_what_the_program_and_the_search_take(tmp_path: Path) -> 
     ({"trials": 3}, ["trials: there are 4 already, so it cannot be 3"]),
 ])
 def test_a_sweep_that_was_changed_is_refused(halved: Path, change: dict, words: list[str]) -> None:
-    with pytest.raises(TrainingError) as raised:
-        decent_train.search(halved / "sweep.yaml", quiet=True, **change)
-    assert raised.value.code == 2
-    for word in words:
-        assert word in str(raised.value)
+    message = refusal(halved / "sweep.yaml", **change)
+    assert all(word in message for word in words), message
 
 
 def test_folders_that_are_not_the_searchs_are_refused(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path, trials=1)
     out = tmp_path / "out"
     (out / "trial-0000").mkdir(parents=True)
-    assert "has trials, but not the search.db with their parameters" in run_search(sweep).err
+    assert "has trials, but not the search.db with their parameters" in refusal(sweep)
     (out / "trial-0000").rmdir()
     (out / "metrics.jsonl").touch()
-    assert f"'{out}' is the folder of a run" in run_search(sweep).err
+    assert f"'{out}' is the folder of a run" in refusal(sweep)
     (out / "metrics.jsonl").unlink()
     (out / "search.db").write_text("no data base " * 100)
-    ended = run_search(sweep)
-    assert ended.code == 4 and f"'{out / 'search.db'}' cannot be used as Optuna's storage: " in ended.err, ended
+    assert f"'{out / 'search.db'}' cannot be used as Optuna's storage: " in refusal(sweep, 4)
     (tmp_path / "file").touch()
-    ended = run_search(sweep, "--set", f"output={tmp_path / 'file' / 'out'}")
-    assert ended.code == 6 and f"cannot write to the folder '{tmp_path / 'file' / 'out'}'" in ended.err, ended
+    folder = tmp_path / "file" / "out"
+    assert f"cannot write to the folder '{folder}'" in refusal(sweep, 6, output=folder)
 
 
 def test_mistakes_in_keys_of_the_recipe_show_before_anything_is_written(tmp_path: Path) -> None:
@@ -314,8 +246,8 @@ def test_mistakes_in_keys_of_the_recipe_show_before_anything_is_written(tmp_path
                            ({"recipe": "none.yaml"}, ["none.yaml"]),
                            ({"metric": "f1"}, ["do not measure 'f1'", "valid: loss, consensus_distance, accuracy"]),
                            ({"halving": {"rungs": [30]}}, ["there is no rung at step 30", "multiples of 20"])):
-        ended = run_search(write_sweep(tmp_path, **changes))
-        assert ended.code == 2 and all(word in ended.err for word in words), ended
+        message = refusal(write_sweep(tmp_path, **changes))
+        assert all(word in message for word in words), message
     assert not (tmp_path / "out").exists()
 
 
