@@ -27,11 +27,18 @@ _HOMES = {
     "Page": "page",
     "Run": "runs",
     "Stopped": "training",
+    from .search import search as search
+    from .searching.results import Search as Search
+
+# Name -> the module of this package that has it.
+_HOMES = {
+    "Search": "searching.results",
     "TrainingError": "program",
     "compare": "page",
     "main": "program",
     "save_data": "data",
     "train": "training",
+    "search": "search",
 }
 
 __all__ = sorted(_HOMES)

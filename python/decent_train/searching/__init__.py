@@ -1,0 +1,1 @@
+"""A search for the best values of recipe keys: see `decent_train.search`."""
