@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from .program import TrainingError as TrainingError
     from .program import main as main
     from .program import program as program
+    from .tracking.errors import TrackingError as TrackingError
+    from .tracking.follow import track as track
 
 # Name -> the module of this package that has it.
 _HOMES = {
     "TrainingError": "program",
     "main": "program",
     "program": "program",
+    "track": "tracking.follow",
+    "TrackingError": "tracking.errors",
 }
 
 __all__ = sorted(_HOMES)

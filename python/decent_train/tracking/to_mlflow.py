@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import textwrap
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +17,7 @@ from typing import Any, TypeVar
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
 import mlflow
 from mlflow.entities import Metric, Param, RunTag
@@ -29,6 +34,8 @@ Answer = TypeVar("Answer")
 _RUN, _SENT, _FILES = "decent_train.run", "decent_train.sent", "decent_train.files"
 # What a request may hold (MLflow's REST API).
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
+_MESSAGE_LENGTH = 300
+_IN_FLIGHT = 5  # requests at a time, where a run is imported: a server has 4 processes unless told otherwise
 _PARAM_LENGTH, _TAG_LENGTH = 6000, 5000
 _STATUS = {"completed": "FINISHED", "failed": "FAILED", "stopped": "KILLED", "killed": "KILLED"}
 # Of which the same request cannot come to good.
@@ -55,6 +62,9 @@ class MlflowTracker:
             experiment, start_time=round(folder.start_times()[0][1] * 1000), tags={_RUN: folder.id}, run_name=folder.name))
         self._run, self._params, self._tags = run.info.run_id, dict(run.data.params), dict(run.data.tags)
         self.sent = _ledger_of(run, folder)
+        self._in_flight = _IN_FLIGHT if uri.startswith(("http://", "https://")) else 1
+        self._pool = ThreadPoolExecutor(_IN_FLIGHT)
+        self._last_time: float | None = None  # of a line
         self.tell("running")
         self.describe()
 
@@ -74,15 +84,23 @@ class MlflowTracker:
 
     def send(self, rows: deque[Row]) -> None:
         while rows:
-            batch, metrics = _batch(rows)
+            batches = _batches(rows, self._in_flight)
+            taken = list(islice(rows, sum(count for count, _ in batches)))
             sent = self.sent.copy()
-            for row in batch:
+            for row in taken:
                 sent.note(row.identity)
             tag = RunTag(_SENT, json.dumps(sent.to_json(), separators=(",", ":")))
-            self._asked(lambda: self._client.log_batch(self._run, metrics=metrics, tags=[tag]))
-            self.sent = sent
-            for _ in batch:
+            *first, (_, last) = batches
+            # All but the last at the same time; the tag stands for all of them, so it comes when they are there.
+            for done in [self._pool.submit(self._log, metrics) for _, metrics in first]:
+                done.result()
+            self._log(last, tag)
+            self.sent, self._last_time = sent, taken[-1].time
+            for _ in taken:
                 rows.popleft()
+
+    def _log(self, metrics: list[Metric], *tags: RunTag) -> None:
+        self._asked(lambda: self._client.log_batch(self._run, metrics=metrics, tags=tags))
 
     def describe(self) -> None:
         """Parameters of MLflow cannot change: a setting that did is in the tag `decent_train.changed`."""
@@ -111,13 +129,14 @@ class MlflowTracker:
         if status == "running":
             self._asked(lambda: self._client.update_run(self._run, status="RUNNING"))
         else:
-            self._asked(lambda: self._client.set_terminated(self._run, _STATUS[status]))
+            end = None if self._last_time is None else round(self._last_time * 1000)
+            self._asked(lambda: self._client.set_terminated(self._run, _STATUS[status], end_time=end))
 
     def _asked(self, call: Callable[[], Answer]) -> Answer:
         try:
             return call()
         except MlflowException as error:
-            message = " ".join(str(error).split())
+            message = textwrap.shorten(str(error), _MESSAGE_LENGTH, placeholder=" ..")
             if error.error_code in _FINAL:
                 raise TrackingError(f"MLflow at '{self._uri}' refuses: {message}") from error
             raise Unreachable(f"MLflow at '{self._uri}' does not answer: {message}") from error
@@ -135,19 +154,23 @@ def _ledger_of(run: Any, folder: RunFolder) -> Ledger:
         raise TrackingError(f"the tag {_SENT} of the run '{folder.name}' cannot be read: {error}") from error
 
 
-def _batch(rows: deque[Row]) -> tuple[list[Row], list[Metric]]:
-    """As many rows as fit into a request."""
-    batch: list[Row] = []
-    metrics: list[Metric] = []
+def _batches(rows: deque[Row], most: int) -> list[tuple[int, list[Metric]]]:
+    """Rows from the left in as few requests as hold them: of each how many, and their metrics."""
+    batches: list[tuple[int, list[Metric]]] = [(0, [])]
     for row in rows:
-        if batch and len(metrics) + len(row.values) > _METRICS:
-            break
-        batch.append(row)
+        count, metrics = batches[-1]
+        if count and len(metrics) + len(row.values) > _METRICS:
+            if len(batches) == most:
+                break
+            count, metrics = 0, []
+            batches.append((count, metrics))
         time = round(row.time * 1000)
         metrics += [Metric(_name(name), value, time, row.step) for name, value in row.values.items()]
-    return batch, metrics
+        batches[-1] = (count + 1, metrics)
+    return batches
 
 
+@functools.cache
 def _name(text: str) -> str:
     """In the characters that MLflow allows."""
     return "".join(each if each.isalnum() or each in "_-. /:" else "_" for each in text)

@@ -44,7 +44,7 @@ class TrackioTracker:
     def _read(self) -> None:
         path = self._store.init_db(self._project)
         with sqlite3.connect(path) as store:
-            query = "SELECT json_extract(metrics, '$.line') FROM metrics WHERE run_id = ? AND log_id IS NOT NULL ORDER BY id"
+            query = "SELECT json_extract(metrics, '$.line') FROM metrics WHERE run_id = ? AND log_id LIKE '%]' ORDER BY id"
             for (line,) in store.execute(query, (self._folder.id,)):
                 identity = json.loads(line)
                 self.sent.note(identity)
@@ -73,7 +73,7 @@ class TrackioTracker:
         """A row without figures brings the settings; it is there once, too."""
         first = self._folder.start_times()[0][1]
         self._asked(lambda: self._store.bulk_log(
-            self._project, self._folder.name, [{_LINE: '["start"]'}], steps=[0], log_ids=[f"{self._folder.id} start"],
+            self._project, self._folder.name, [{_LINE: "start"}], steps=[0], log_ids=[f"{self._folder.id} start"],
             timestamps=[datetime.fromtimestamp(first, timezone.utc).isoformat()], run_id=self._folder.id,
             config={**self._folder.settings, **{f"run {word}": text for word, text in self._folder.facts().items()},
                     "run history": self._folder.starts_text(), "run folder": str(self._folder.path.resolve()),
