@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -60,11 +61,17 @@ def test_page_shows_the_run_and_a_chart(place: Mlflow, tmp_path: Path, page: Pag
     place.send(made_run(tmp_path / "run", [*train_lines(1, 200), eval_line(200), end_line(200)], "seen"))
     run = place.mlflow_run("seen")["info"]
     page.open(f"{place.address}/#/experiments/{run['experiment_id']}/runs/{run['run_id']}/model-metrics")
-    drawn = ("document.body.innerText.includes('loss_mean') && document.body.innerText.includes('seen') && "
-             "document.querySelectorAll('.js-plotly-plot path.js-line, .recharts-line path, canvas').length > 0")
-    page.run(f"new Promise((done) => {{ const end = Date.now() + 45000; const look = () => ({drawn}) || Date.now() > end ? "
-             "done(1) : setTimeout(look, 200); look(); }})")
+    # Single values are bars; a metric of several steps is a line, drawn once its chart is in sight.
+    page.size(1600, 4000)
+    lines = "[...document.querySelectorAll('.js-plotly-plot .scatterlayer path.js-line')].filter((line) => line.getTotalLength() > 100)"
+    drawn = f"document.body.innerText.includes('train/loss_mean') && {lines}.length >= 8"
+    deadline = time.monotonic() + 60
+    while not page.run(drawn) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    if shot := os.environ.get("DECENT_TRACK_PICTURE"):
+        page.picture(Path(shot))
     assert page.run(drawn), page.run("document.body.innerText")
+    assert "seen" in page.run("document.body.innerText")
 
 
 def test_many_lines(place: Mlflow, tmp_path: Path) -> None:

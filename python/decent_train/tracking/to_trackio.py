@@ -99,13 +99,16 @@ class TrackioTracker:
             run.log_artifact(artifact)
             run.finish()
 
+    def _store_path(self) -> Path:
+        return self._store.get_project_db_path(self._project)
+
     def _asked(self, call: Any) -> None:
         try:
             call()
         except sqlite3.OperationalError as error:
-            raise Unreachable(f"Trackio's store cannot be written now: {error}") from error
+            raise Unreachable(f"Trackio's store '{self._store_path()}' cannot be written to: {error}") from error
         except OSError as error:
-            raise TrackingError(f"cannot write to Trackio's store: {error.strerror or error}", 6) from error
+            raise TrackingError(f"cannot write to Trackio's store '{self._store_path()}': {error.strerror or error}", 6) from error
 
 
 def _replaces(identity: list[Any]) -> bool:
