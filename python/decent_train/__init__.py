@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .program import main as main
     from .runs import Best as Best
     from .runs import Run as Run
+    from .tracking.errors import TrackingError as TrackingError
+    from .tracking.follow import track as track
     from .training import Stopped as Stopped
     from .training import train as train
 
@@ -39,6 +41,8 @@ _HOMES = {
     "save_data": "data",
     "train": "training",
     "search": "search",
+    "track": "tracking.follow",
+    "TrackingError": "tracking.errors",
 }
 
 __all__ = sorted(_HOMES)
