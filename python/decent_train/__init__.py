@@ -9,12 +9,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .exporting import export as export
+    from .exporting_error import ExportError as ExportError
+    from .exporting_result import Check as Check
     from .program import TrainingError as TrainingError
     from .program import main as main
     from .program import program as program
 
 # Name -> the module of this package that has it.
 _HOMES = {
+    "Check": "exporting_result",
+    "ExportError": "exporting_error",
+    "export": "exporting",
     "TrainingError": "program",
     "main": "program",
     "program": "program",
