@@ -131,10 +131,8 @@ def _notes_of_the_way(way: Way, failures: list[tuple[Way, str, str]], target: Pa
 
 
 def _message(target: Path, failures: list[tuple[Way, str, str]]) -> str:
-    way, reason, _ = failures[0]
-    others = [f"{other.format}: {text}" for other, text, _ in failures[1:] if text != reason]
-    return "\n".join([f"'{target.name}' is not written, since it would not train as the module does ({way.format}): {reason}",
-                      *(f"Nor does another way work. {other}" for other in others)])
+    reasons = dict.fromkeys(f"{way.format}: {text}" for way, text, _ in failures)
+    return "\n".join([f"'{target.name}' is not written, since it would not train as the module does", *reasons])
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

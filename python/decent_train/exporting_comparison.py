@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ class Comparison:
         self._say_what_was_compared()
         self._compare_step(names)
 
-    @property
+    @cached_property
     def tolerance(self) -> float:
         tensors = (*self.reference.module.parameters(), *self.reference.example.tensors.values())
         eps = max(torch.finfo(each.dtype).eps for each in tensors if each.is_floating_point())
@@ -174,7 +175,8 @@ class Comparison:
     def _compare_step(self, names: Mapping[str, str]) -> None:
         """A step of the program, with the gradients of the loss that it trains by."""
         loss, gradients = self.reference.loss_gradients(self.trial.task.loss_of)
-        weights = {own: dict(self.trial_parameters())[own] for own in names.values()}
+        parameters = dict(self.trial.understood().named_parameters(remove_duplicate=False))
+        weights = {own: parameters[own].detach() for own in names.values()}
         expected = {own: _like(gradients[name], weights[own]) for name, own in names.items()}
         found_loss, found = self.trial.step(weights, expected)
         if self.reference.is_random:
@@ -191,12 +193,6 @@ class Comparison:
             if not apart <= 10 * self.tolerance:
                 raise Differs(f"a step of the program changes '{own}' otherwise than its gradient ({apart:.1e})", "step")
         self.lines.append("a step of training by the program: its loss, and each weight after it")
-
-    def trial_parameters(self) -> list[tuple[str, Tensor]]:
-        return [(name, each.detach()) for name, each in self._fresh().named_parameters(remove_duplicate=False)]
-
-    def _fresh(self) -> torch.jit.ScriptModule:
-        return torch.jit.load(str(self.trial.folder / "understood.pt"))
 
 
 def explained(differs: Differs, reference: Reference) -> str:

@@ -75,12 +75,12 @@ def weighted_sum(outputs: Mapping[str, Tensor]) -> Tensor | None:
     return total
 
 
-def seed_all(seed: int, python_seed: int | None = None) -> None:
-    """The generators of PyTorch, Python and NumPy; the last two at `python_seed` if it is given."""
+def seed_all(seed: int) -> None:
+    """The generators of PyTorch, Python and NumPy."""
     torch.manual_seed(seed)
-    random.seed(seed if python_seed is None else python_seed)
+    random.seed(seed)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(seed if python_seed is None else python_seed)
+        sys.modules["numpy"].random.seed(seed)
 
 
 def difference(ours: Tensor, expected: Tensor, floor: float = 0.0) -> float:

@@ -48,13 +48,13 @@ def on_the_cpu(module: nn.Module, notes: list[str]) -> nn.Module:
 
 def refuse_early(module: nn.Module) -> None:
     """Raises ExportError for modules that no file can hold."""
-    _refuse_tensors("has no values, since it is on the device 'meta': load the weights first (to_empty, load_state_dict)",
+    _refuse_tensors("tensors on the device 'meta', which have no values: load the weights first (to_empty, load_state_dict)",
                     [name for name, each in _named_tensors(module) if each.device.type == "meta"])
-    _refuse_tensors("has no shape yet (a lazy module): call the module once with a batch before the export",
+    _refuse_tensors("tensors of lazy modules, which have no shape yet: call the module once with a batch before the export",
                     [name for name, each in _named_tensors(module) if is_lazy(each)])
-    _refuse_tensors("is complex: keep its real and its imaginary part as two parameters, and join them in forward by "
-                    "torch.complex", [name for name, each in module.named_parameters() if each.is_complex()])
-    _refuse_tensors("is sparse or quantized: training needs plain tensors",
+    _refuse_tensors("complex parameters: keep the real and the imaginary part as two parameters, and join them in forward "
+                    "by torch.complex", [name for name, each in module.named_parameters() if each.is_complex()])
+    _refuse_tensors("sparse or quantized tensors: training needs plain ones",
                     [name for name, each in _named_tensors(module) if each.layout != torch.strided or each.is_quantized])
     if not any(each.requires_grad for each in module.parameters()):
         what = "all of its parameters have requires_grad=False" if any(True for _ in module.parameters()) else "it has no parameters"
@@ -98,9 +98,10 @@ def notes_of(reference: Reference) -> list[str]:
     return result
 
 
-def _refuse_tensors(why: str, names: list[str]) -> None:
+def _refuse_tensors(what: str, names: list[str]) -> None:
     if names:
-        raise ExportError(f"{some(map(repr, names))} {why}")
+        kind, _, advice = what.partition(": ")
+        raise ExportError(f"the module has {kind} ({some(map(repr, names))}): {advice}")
 
 
 def _named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:

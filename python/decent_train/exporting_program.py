@@ -69,9 +69,12 @@ class Trial:
 
     def module(self) -> torch.jit.ScriptModule:
         """The module that the program trains, as it has understood the file. Raises ProgramRefuses."""
-        written = self.folder / "understood.pt"
-        self._run("--export", written, "--checkpoint", "none")
-        return torch.jit.load(str(written))
+        self._run("--export", self.folder / "understood.pt", "--checkpoint", "none")
+        return self.understood()
+
+    def understood(self) -> torch.jit.ScriptModule:
+        """A new copy of module()."""
+        return torch.jit.load(str(self.folder / "understood.pt"))
 
     def step(self, weights: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> tuple[float, dict[str, Tensor]]:
         """Loss and gradients of one step of plain SGD: the weights before it, less those after it, by the learning rate.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -143,16 +145,18 @@ class Reference:
                               "can train: look for .detach(), .data, torch.no_grad or integer outputs")
 
     def _look_for_randomness(self) -> None:
-        self.train()
-        plain = self._outputs(_SEED, _SEED)
-        if _apart(plain, self._outputs(_SEED, _SEED + 1)):
-            raise ExportError("outputs in train mode depend on random numbers of Python's 'random' or of NumPy, which a "
-                              "file would hold as constants: draw them with torch.rand")
-        self.is_random = _apart(plain, self._outputs(_SEED + 1, _SEED))
+        for mode in (self.eval, self.train):
+            mode()
+            before = _foreign_generators(_SEED)
+            plain = self._outputs(_SEED)
+            if _foreign_generators() != before:
+                raise ExportError(f"forward draws random numbers of Python's 'random' or of NumPy in {mode.__name__} mode, "
+                                  "which a file would hold as constants: draw them with torch.rand")
+        self.is_random = _apart(plain, self._outputs(_SEED + 1))
 
     def _look_for_counters(self) -> None:
         self.train()
-        self._outputs(_SEED, _SEED, keep=True)
+        self._outputs(_SEED, keep=True)
         changed = self.state.changed_attributes()
         self.replaced_tensors = self.state.changed_tensors()
         self.state.restore()
@@ -172,7 +176,7 @@ class Reference:
             for mode in (self.train, self.eval):
                 mode()
                 setattr(module, name, value)
-                result += self._outputs(_SEED, _SEED).values()
+                result += self._outputs(_SEED).values()
             return dict(enumerate(result))
 
         try:
@@ -183,8 +187,8 @@ class Reference:
         finally:
             self.state.restore()
 
-    def _outputs(self, seed: int, python_seed: int, keep: bool = False) -> dict[str, Tensor]:
-        seed_all(seed, python_seed)
+    def _outputs(self, seed: int, keep: bool = False) -> dict[str, Tensor]:
+        seed_all(seed)
         with torch.no_grad():
             outputs = {name: each.clone() for name, each in named_outputs(self.forward(self.example))}
         if not keep:
@@ -206,6 +210,14 @@ def reference_of(module: nn.Module, example: Example, state: ModuleState, dynami
 
 def _depends_on_mode(module: nn.Module) -> bool:
     return isinstance(module, (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd))
+
+
+def _foreign_generators(seed: int | None = None) -> tuple[object, ...]:
+    """States of the generators that are not PyTorch's, at `seed` if it is given."""
+    if seed is not None:
+        seed_all(seed)
+    numpy = sys.modules.get("numpy")
+    return random.getstate(), repr(numpy.random.get_state()) if numpy else None
 
 
 def _apart(a: dict, b: dict) -> bool:

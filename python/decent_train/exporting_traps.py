@@ -106,7 +106,8 @@ def reason_of(error: BaseException) -> str:
     """The first lines of a long message of PyTorch, with the line of the user's code where it says so."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    first = lines[0] if not lines[0].endswith(":") or len(lines) == 1 else f"{lines[0]} {lines[1]}"
+    goes_on = lines[0].endswith(":") and len(lines) > 1 and not lines[1].startswith("File ")
+    first = f"{lines[0]} {lines[1]}" if goes_on else lines[0].rstrip(".:")
     places = [place for place in re.findall(r'File "([^"]+)", line (\d+)', text) if not place[0].startswith((_TORCH, _HERE))]
     if not places:
         places = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)

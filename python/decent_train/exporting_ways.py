@@ -84,15 +84,6 @@ def _write_onnx(reference: Reference, shapes: object, path: Path) -> None:
                       external_data=weights > _EXTERNAL_BYTES)
 
 
-def _write_onnx_by_tracing(reference: Reference, shapes: object, path: Path) -> None:
-    reference.train()
-    names = list(reference.example.tensors)
-    axes = {name: {0: "batch"} for name in names} if reference.dynamic_batch else None
-    torch.onnx.export(reference.module, reference.example.args, str(path), kwargs=reference.example.kwargs, dynamo=False,
-                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, input_names=names,
-                      dynamic_axes=axes)
-
-
 _SCRIPT = Way("TorchScript", ".pt", _write_script)
 WAYS: dict[str, tuple[Way, ...]] = {
     ".pt2": (
@@ -108,11 +99,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
             note="torch.jit.script does not take the module, so that it was traced: the file holds the operators of one "
                  "call, which do not depend on the mode"),
     ),
-    ".onnx": (
-        Way("ONNX", ".onnx", _write_onnx, keeps_frozen=False),
-        Way("ONNX", ".onnx", _write_onnx_by_tracing, keeps_frozen=False,
-            note="torch.onnx.export(dynamo=True) does not take the module, so that the older exporter wrote the file"),
-    ),
+    ".onnx": (Way("ONNX", ".onnx", _write_onnx, keeps_frozen=False),),
 }
 
 
