@@ -123,7 +123,7 @@ def _notes_of_the_way(way: Way, failures: list[tuple[Way, str, str]], target: Pa
     if way.suffix != target.suffix:
         text = (f"wrote TorchScript, '{target.with_suffix(way.suffix).name}', in place of '{target.name}', since torch.export "
                 f"does not hold the module: {failures[0][1]}")
-        warnings.warn(text, stacklevel=5)
+        warnings.warn(text, stacklevel=4)
         notes.append(text)
     elif way.note and failures:
         notes[-1] += f" ({failures[0][1]})"

@@ -179,7 +179,7 @@ def names_by_value(module: nn.Module, ours: Mapping[str, Tensor]) -> dict[str, s
     for name in [name for name in parameters if name in left]:
         found[name] = name
         del left[name]
-    for name in parameters.keys() - found.keys():
+    for name in [name for name in parameters if name not in found]:
         same = next((each for each, value in left.items() if difference(value, parameters[name].detach()) == 0), None)
         if same is not None:
             found[name] = same

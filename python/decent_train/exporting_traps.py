@@ -106,6 +106,9 @@ def reason_of(error: BaseException) -> str:
     """The first lines of a long message of PyTorch, with the line of the user's code where it says so."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    constraints = [line.removeprefix("- ").partition(". ")[0] for line in lines if line.startswith("- ")]
+    if lines[0].startswith("Constraints violated") and constraints:
+        return _shortened("; ".join(constraints))
     goes_on = lines[0].endswith(":") and len(lines) > 1 and not lines[1].startswith("File ")
     first = f"{lines[0]} {lines[1]}" if goes_on else lines[0].rstrip(".:")
     places = [place for place in re.findall(r'File "([^"]+)", line (\d+)', text) if not place[0].startswith((_TORCH, _HERE))]

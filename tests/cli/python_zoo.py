@@ -455,6 +455,7 @@ class Row:
     refused: Mapping[str, str] | None = None  # {format: a pattern of the message}
     noisy: bool = False  # random numbers in training, which are not compared
     loss: str = "cross_entropy"
+    class_dim: int = -1
 
 
 def refused(make: Callable[[], nn.Module], pattern: str, data: Callable[[], Fields] = vectors,
@@ -473,7 +474,7 @@ ZOO: dict[str, Row] = {
     "branching": Row(Branching, formats=ALL, written=TWO, refused={"onnx": r"'self.training' in Branching \(python_zoo.py:"}),
     "two_heads": Row(TwoHeads),
     "tied": Row(Tied, next_words, formats=ALL),
-    "buffers": Row(Buffers, formats=ALL, refused={"onnx": "the buffer '(average|count)'"}),
+    "buffers": Row(Buffers, formats=ALL, refused={"onnx": "'self.training' in Buffers"}),
     "frozen": Row(frozen, formats=ALL),
     "lstm": Row(partial(Recurrent, nn.LSTM), texts, formats=ALL),
     "gru": Row(partial(Recurrent, nn.GRU), texts, formats=ALL),
@@ -521,12 +522,13 @@ ZOO: dict[str, Row] = {
     "swin": Row(partial(torchvision, "SwinTransformer", patch_size=[4, 4], embed_dim=16, depths=[1, 1], num_heads=[2, 4],
                         window_size=[4, 4], stochastic_depth_prob=0.0), partial(images, 32), lr=1e-3),
     "googlenet": Row(partial(torchvision, "googlenet", init_weights=False, aux_logits=True), partial(images, 64), lr=GENTLE,
-                     written=TWO),
-    "lraspp": Row(partial(segmentation, "lraspp_mobilenet_v3_large"), partial(pixels, 32), lr=GENTLE),
+                     written=FALLBACK),
+    "lraspp": Row(partial(segmentation, "lraspp_mobilenet_v3_large"), partial(pixels, 32), lr=GENTLE,
+                  class_dim=1),
     # timm
     "timm_vit": Row(partial(timm, "vit_tiny_patch16_224", img_size=32, depth=3), partial(images, 32), ("pt2", "onnx"), 1e-3),
     "timm_regnet": Row(partial(timm, "regnetx_002"), partial(images, 32), lr=GENTLE),
-    "timm_mixer": Row(partial(timm, "mixer_s32_224", img_size=64, num_blocks=2), partial(images, 64), lr=1e-3),
+    "timm_mixer": Row(partial(timm, "mixer_s32_224", img_size=64), partial(images, 64), lr=1e-3),
     "timm_convnext": Row(partial(timm, "convnext_atto"), partial(images, 32), ("pt2", "onnx"), lr=1e-3),
     "timm_ghostnet": Row(partial(timm, "ghostnet_050", drop_rate=0.0), partial(images, 32), lr=GENTLE),
     "timm_depth": Row(partial(timm, "vit_tiny_patch16_224", img_size=32, depth=3, drop_path_rate=0.3, proj_drop_rate=0.1),
