@@ -56,6 +56,9 @@ def refuse_early(module: nn.Module) -> None:
                     "by torch.complex", [name for name, each in module.named_parameters() if each.is_complex()])
     _refuse_tensors("sparse or quantized tensors: training needs plain ones",
                     [name for name, each in _named_tensors(module) if each.layout != torch.strided or each.is_quantized])
+    _refuse_tensors("parameters of 16 bits: training needs float32 or float64. Export module.float(), and give the recipe "
+                    "amp.dtype (bf16, fp16) for a forward in 16 bits",
+                    [name for name, each in module.named_parameters() if each.is_floating_point() and each.element_size() < 4])
     if not any(each.requires_grad for each in module.parameters()):
         what = "all of its parameters have requires_grad=False" if any(True for _ in module.parameters()) else "it has no parameters"
         raise ExportError(f"nothing in the module would train: {what}")
@@ -93,6 +96,9 @@ def notes_of(reference: Reference) -> list[str]:
         result.append(f"the file holds what these do to tensors, and not their other effects: {some(hooks)}")
     if reference.counters:
         result.append(f"the file does not hold {some(reference.counters)}, on which no output depends")
+    if reference.mixes_samples():
+        result.append("in eval mode the output of a sample depends on the other samples of its batch: if that is not meant, "
+                      "dimension 0 of an input is not the batch (batch_first=True)")
     if reference.gradient_traps:
         result.append(f"the file holds operators alone, whose gradients are the same here as with {some(reference.gradient_traps)}")
     return result

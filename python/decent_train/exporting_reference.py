@@ -17,6 +17,7 @@ from .exporting_state import ModuleState
 from .exporting_traps import custom_functions, hooks_on_gradients, name_of, noting_tensor_hooks, reason_of
 
 _SEED = 7
+_CLEARLY = 1e-3  # more than rounding that depends on the size of a batch
 _PROBES = (1, 1000, 10**6)  # added to a counter, to see whether forward depends on it
 
 
@@ -86,6 +87,15 @@ class Reference:
         self._check_outputs()
         self._look_for_randomness()
         self._look_for_counters()
+
+    def mixes_samples(self) -> bool:
+        """Whether the first sample has other outputs in eval mode if it is alone in its batch."""
+        one, many = (self.outcomes.get(Case("eval", size)) for size in (1, self.batches[1]))
+        if one is None or many is None or one.outputs.keys() != many.outputs.keys():
+            return False
+        rows = [(one.outputs[name], each[:1]) for name, each in many.outputs.items()
+                if each.dim() > 0 and each.shape[0] == self.batches[1] and each.is_floating_point()]
+        return any(difference(alone, among, _CLEARLY * among.numel() ** 0.5) > _CLEARLY for alone, among in rows)
 
     def loss_gradients(self, loss_of: object) -> tuple[Tensor, dict[str, Tensor | None]]:
         """The loss of training, a function of the outputs, and its gradients, on the larger batch."""

@@ -253,6 +253,42 @@ def test_a_branch_on_the_size_is_not_baked_in(tmp_path: Path) -> None:
     assert check.format == "TorchScript"
 
 
+def test_samples_that_depend_on_one_another(tmp_path: Path) -> None:
+    class BatchSecond(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.RNN(FEATURES, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x)[0].flip(0)
+
+    def notes(model: nn.Module, x: Tensor, name: str) -> str:
+        return " ".join(decent_train.export(model, x, tmp_path / name).notes)
+
+    assert "depends on the other samples" in notes(BatchSecond(), torch.randn(3, 5, FEATURES), "second.pt")
+    assert "depends on the other samples" not in notes(Cnn(), torch.randn(3, 3, 16, 16), "first.pt")
+
+
+@pytest.mark.parametrize("last", [1, 4, 10])
+def test_an_interrupt_leaves_nothing(last: int, tmp_path: Path) -> None:
+    """Ctrl-C in the first evaluation, in training, and while torch.export traces."""
+    calls: list[bool] = []
+
+    class Interrupted(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            calls.append(self.training)
+            if len(calls) == last:
+                raise KeyboardInterrupt
+            return super().forward(x)
+
+    model, x = Interrupted().eval(), torch.randn(3, FEATURES)
+    before = everything(model)
+    with pytest.raises(KeyboardInterrupt):
+        decent_train.export(model, x, tmp_path / "m.pt2")
+    assert len(calls) == last
+    assert everything(model) == before and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("inputs", "message"), [
     ((torch.randn(3, FEATURES), torch.randn(3)), r"do not fit forward\(x"),
     ({"z": torch.randn(3, FEATURES)}, r"do not fit forward\(x"),
@@ -281,6 +317,7 @@ def test_wrong_paths_and_modules(tmp_path: Path) -> None:
         with pytest.raises(ExportError, match="no permission"):
             decent_train.export(Net(), x, closed / "m.pt2")
     for module, message in ((Net, "is of type type"), (torch.jit.script(Cnn()), "TorchScript already"),
+                            (Net().bfloat16(), r"parameters of 16 bits \('first.weight', .*module.float\(\)"),
                             (Net().requires_grad_(False), "all of its parameters have requires_grad=False")):
         with pytest.raises(ExportError, match=message):
             decent_train.export(module, x, tmp_path / "m.pt2")
