@@ -5,36 +5,35 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from .exporting_comparison import Comparison, Differs, explained
 from .exporting_error import ExportError
-from .exporting_inputs import Example
+from .exporting_inputs import Example, Inputs
 from .exporting_preparation import frozen_names, notes_of, on_the_cpu, refuse_early, unwrapped, usable
 from .exporting_program import ProgramRefuses, Task, Trial
 from .exporting_reference import Reference, reference_of
 from .exporting_result import Check
 from .exporting_state import unchanged
 from .exporting_traps import reason_of
-from .exporting_ways import WAYS, Way, quiet, shapes_of
+from .exporting_ways import WAYS, Shapes, Way, quiet, shapes_of
 from .program import program
 
 
-def export(module: nn.Module, example_inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor], path: str | os.PathLike[str],
-           *, dynamic_batch: bool = True, dynamic_shapes: object = None) -> Check:
-    """Writes `module` to `path`, in train mode and for batches of any size: `.pt2` (torch.export), `.pt` (TorchScript) or
-    `.onnx`. Returns what was checked, and what the file does not hold.
+def export(module: nn.Module, example_inputs: Inputs, path: str | os.PathLike[str], *, dynamic_batch: bool = True,
+           dynamic_shapes: Shapes = None) -> Check:
+    """Writes `module` to `path`, in train mode and for batches of any size: `.pt2` (torch.export), `.pt` (TorchScript)
+    or `.onnx`. Returns what was checked, and what the file does not hold.
 
     The program loads the file, and what it understands is compared with the module: outputs in eval mode, outputs,
     gradients and changes of buffers in train mode, each for another size of the batch, too, and one step of training.
     Only then the file appears under its name. A module that torch.export does not take, or not rightly, becomes a
     TorchScript file in place of a .pt2 (its name then ends in .pt), with a warning. The module stays as it was.
 
-    - example_inputs: a tensor, a tuple in the order of forward's arguments, or {name of the argument: tensor}. Dimension 0
-      is the batch. Real data check more than torch.zeros.
+    - example_inputs: a tensor, a tuple in the order of forward's arguments, or {name of the argument: tensor}.
+      Dimension 0 is the batch. Real data check more than torch.zeros.
     - dynamic_batch=False: the file only takes batches of the example's size.
     - dynamic_shapes: as for torch.export.export, where more than the batch is to be free, such as the length of texts:
       {"x": {0: Dim("batch"), 1: Dim("length")}}.
@@ -58,7 +57,7 @@ def export(module: nn.Module, example_inputs: Tensor | Sequence[Tensor] | Mappin
         return _first_that_holds(reference, shapes, target, notes)
 
 
-def _first_that_holds(reference: Reference, shapes: object, target: Path, notes: list[str]) -> Check:
+def _first_that_holds(reference: Reference, shapes: Shapes, target: Path, notes: list[str]) -> Check:
     task = Task.of(reference)
     failures: list[tuple[Way, str, str]] = []  # with the kind of the difference, "" for a failure
     for way in WAYS[target.suffix]:
@@ -85,7 +84,7 @@ class _Failed(Exception):
         self.kind = kind
 
 
-def _written(way: Way, reference: Reference, shapes: object, file: Path, task: Task) -> Check:
+def _written(way: Way, reference: Reference, shapes: Shapes, file: Path, task: Task) -> Check:
     """Raises _Failed."""
     try:
         with quiet():
@@ -121,8 +120,8 @@ def _moved(check: Check, file: Path, target: Path, notes: list[str]) -> Check:
 def _notes_of_the_way(way: Way, failures: list[tuple[Way, str, str]], target: Path) -> list[str]:
     notes = [way.note] if way.note else []
     if way.suffix != target.suffix:
-        text = (f"wrote TorchScript, '{target.with_suffix(way.suffix).name}', in place of '{target.name}', since torch.export "
-                f"does not hold the module: {failures[0][1]}")
+        text = (f"wrote TorchScript, '{target.with_suffix(way.suffix).name}', in place of '{target.name}', since "
+                f"torch.export does not hold the module: {failures[0][1]}")
         warnings.warn(text, stacklevel=4)
         notes.append(text)
     elif way.note and failures:
@@ -138,8 +137,8 @@ def _message(target: Path, failures: list[tuple[Way, str, str]]) -> str:
 def _target(path: str | os.PathLike[str]) -> Path:
     target = Path(path).absolute()
     if target.suffix not in WAYS:
-        raise ExportError(f"'{target.name}' does not say what to write: its name has to end in .pt2 (torch.export), .pt "
-                          "(TorchScript) or .onnx")
+        raise ExportError(f"'{target.name}' does not say what to write: its name has to end in .pt2 (torch.export), "
+                          ".pt (TorchScript) or .onnx")
     if not target.parent.is_dir():
         raise ExportError(f"cannot write '{target}': the folder '{target.parent}' is not there")
     if target.is_dir() or not os.access(target.parent, os.W_OK):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from .exporting_outcome import Outcome, difference, named_outputs, outcome_of
 from .exporting_program import Trial, names_by_value
-from .exporting_reference import _SEED, Case, Reference
+from .exporting_reference import SEED, Case, Reference
 from .exporting_traps import mode_branches, name_of, reason_of, some
 
 # The program runs the operators of the module in their order, and on small networks gives the same bits. Deep ones with
-# batch norms over few elements amplify rounding to some hundred units of the last place. A lost term or factor is larger
-# than this by orders of magnitude. ONNX has other operators, which round otherwise at each place.
+# batch norms over few elements amplify rounding to some hundred units of the last place. A lost term or factor is
+# larger than this by orders of magnitude. ONNX has other operators, which round otherwise at each place.
 _TOLERANCE_EPS = {"ONNX": 1e4}
 _DEFAULT_EPS = 1e3
 _MOST = 0.05  # of 16-bit modules, whose eps is large
@@ -71,9 +71,11 @@ class Comparison:
         lost = [name for name in used if names.get(name) not in trains]
         if lost:
             raise Differs(f"parameters of the module do not train in the file: {some(map(repr, lost))}", "tensors")
-        frozen = [name for name, each in module.named_parameters() if not each.requires_grad and names.get(name) in trains]
-        if set(frozen) - set(self.trial.freeze):
-            raise Differs(f"parameters with requires_grad=False train in the file: {some(map(repr, frozen))}", "tensors")
+        frozen = {name for name, each in module.named_parameters() if not each.requires_grad}
+        thawed = sorted(name for name in frozen - set(self.trial.freeze) if names.get(name) in trains)
+        if thawed:
+            raise Differs(f"parameters with requires_grad=False train in the file: {some(map(repr, thawed))}",
+                          "tensors")
         self._check_ties(ours, names)
         return {name: names[name] for name in used}
 
@@ -103,7 +105,7 @@ class Comparison:
         ours.train(case.mode == "train")
         example = self.reference.example.sized(case.batch)
         tensors = example.tensors
-        accepted = {argument.name for argument in ours.forward.schema.arguments}
+        accepted = {argument.name for argument in ours.forward.schema.arguments}  # type: ignore[attr-defined]
         by_name = tensors.keys() <= accepted
 
         def call() -> object:
@@ -112,25 +114,26 @@ class Comparison:
         try:
             # The program runs TorchScript without optimizing it, too.
             with torch.jit.optimized_execution(False):
-                return outcome_of(ours, call, _SEED, case.mode == "train")
+                return outcome_of(ours, call, SEED, case.mode == "train")
         except Exception as error:
             raise Differs(f"the file fails in {case}: {reason_of(error)}", "evaluation" if case.mode == "eval" else
                           "outputs") from error
 
-    def _compare_case(self, case: Case, expected: Outcome, ours: Outcome, names: Mapping[str, str], when: str = "") -> None:
+    def _compare_case(self, case: Case, expected: Outcome, ours: Outcome, names: Mapping[str, str],
+                      when: str = "") -> None:
         kind = "evaluation" if case.mode == "eval" else "outputs"
         where = f"in {case}{when}"
         outputs = _paired(expected.outputs, ours.outputs)
         if outputs is None:
-            raise Differs(f"{where} the module returns {_listed(expected.outputs)}, and the file {_listed(ours.outputs)}", kind)
-        for name, (own, theirs) in outputs.items():
+            raise Differs(f"{where} the module returns {_listed(expected.outputs)}, and the file "
+                          f"{_listed(ours.outputs)}", kind)
+        for name, (output, theirs) in outputs.items():
             floor = _SMALL_OUTPUT * theirs.numel() ** 0.5
-            self._note(difference(own, theirs, floor), f"{where} the output{_quoted(name)} of the file", kind)
-        floor = _SMALL_GRADIENT * max((float(each.norm()) for each in expected.gradients.values() if each is not None), default=0)
-        for name, own in names.items():
-            if case.mode == "eval":
-                break
-            self._compare_gradient(name, ours.gradients.get(own), expected.gradients[name], floor, where)
+            self._note(difference(output, theirs, floor), f"{where} the output{_quoted(name)} of the file", kind)
+        if case.mode == "train":
+            floor = _SMALL_GRADIENT * _largest_norm(expected.gradients.values())
+            for name, own in names.items():
+                self._compare_gradient(name, ours.gradients.get(own), expected.gradients[name], floor, where)
         for name, buffer in expected.buffers.items():
             if name in ours.buffers:
                 self._note(difference(ours.buffers[name], buffer, _SMALL_OUTPUT * buffer.numel() ** 0.5),
@@ -138,7 +141,8 @@ class Comparison:
             elif self._changes(name):
                 raise Differs(f"forward changes the buffer '{name}', and the file does not hold it", "buffers")
 
-    def _compare_gradient(self, name: str, ours: Tensor | None, expected: Tensor | None, floor: float, where: str) -> None:
+    def _compare_gradient(self, name: str, ours: Tensor | None, expected: Tensor | None, floor: float,
+                          where: str) -> None:
         if ours is None or expected is None:
             there = ours if expected is None else expected
             if there is not None and float(there.norm()) > self.tolerance * floor:
@@ -169,7 +173,8 @@ class Comparison:
         trained = sorted({case.batch for case in self.reference.outcomes if case.mode == "train"})
         noise = ", with the same random numbers" if self.reference.is_random else ""
         self.lines.append(f"eval mode: outputs of batches of {' and '.join(map(str, sizes))}")
-        self.lines.append(f"train mode: outputs, gradients and buffers of batches of {' and '.join(map(str, trained))}{noise}")
+        self.lines.append(f"train mode: outputs, gradients and buffers of batches of {' and '.join(map(str, trained))}"
+                          f"{noise}")
         self.lines.append(f"largest relative difference {self.largest:.1e} (allowed: {self.tolerance:.1e})")
 
     def _compare_step(self, names: Mapping[str, str]) -> None:
@@ -184,14 +189,16 @@ class Comparison:
                 raise Differs(f"the loss of a step is {found_loss}", "step")
             self.lines.append("a step of training by the program (its random numbers are its own: not compared)")
             return
-        self._note(abs(found_loss - float(loss)) / max(abs(float(loss)), 1e-3), "the loss of a step of the program", "step")
-        size = max((float(each.norm()) for each in expected.values() if each is not None), default=0.0)
+        apart = abs(found_loss - float(loss)) / max(abs(float(loss)), 1e-3)
+        self._note(apart, "the loss of a step of the program", "step")
+        size = _largest_norm(expected.values())
         for own, gradient in expected.items():
             wanted = torch.zeros_like(found[own]) if gradient is None else gradient.double()
-            # A weight has the digits of its type, and the gradient is a difference of two weights: hence ten times more.
+            # The gradient is a difference of two weights, which have the digits of their type: hence ten times more.
             apart = difference(found[own], wanted, max(_SMALL_GRADIENT * size, 1e-30))
             if not apart <= 10 * self.tolerance:
-                raise Differs(f"a step of the program changes '{own}' otherwise than its gradient ({apart:.1e})", "step")
+                raise Differs(f"a step of the program changes '{own}' otherwise than its gradient ({apart:.1e})",
+                              "step")
         self.lines.append("a step of training by the program: its loss, and each weight after it")
 
 
@@ -200,8 +207,8 @@ def explained(differs: Differs, reference: Reference) -> str:
     module = reference.module
     text = str(differs)
     if differs.kind == "gradients" and reference.gradient_traps:
-        return (f"{text}. A file holds the operators of forward, and not {some(reference.gradient_traps)}: write operators "
-                "whose gradient is the wanted one (docs/models.md, 'What the export leaves out')")
+        return (f"{text}. A file holds the operators of forward, and not {some(reference.gradient_traps)}: write "
+                "operators whose gradient is the wanted one (docs/models.md, 'What the export leaves out')")
     if differs.kind in ("evaluation", "outputs", "buffers"):
         causes = []
         if branches := mode_branches(module):
@@ -210,8 +217,8 @@ def explained(differs: Differs, reference: Reference) -> str:
             causes.append(f"layers are in eval mode while the module trains: {some(map(repr, reference.kept_in_eval))}")
         attributes = [f"'{name}' of {name_of(module, each)}" for each, name in reference.replaced_tensors]
         if attributes:
-            causes.append(f"forward replaces tensors that are not buffers: {some(attributes)}; register them as buffers "
-                          "and change them in place")
+            causes.append(f"forward replaces tensors that are not buffers: {some(attributes)}; register them as "
+                          "buffers and change them in place")
         if causes:
             return f"{text}; {'; '.join(causes)}"
     return text
@@ -224,6 +231,10 @@ def _paired(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> dict[
     if len(expected) != len(ours):
         return None
     return {name: (own, each) for (name, each), own in zip(expected.items(), ours.values())}
+
+
+def _largest_norm(gradients: Iterable[Tensor | None]) -> float:
+    return max((float(each.norm()) for each in gradients if each is not None), default=0.0)
 
 
 def _like(gradient: Tensor | None, weight: Tensor) -> Tensor | None:

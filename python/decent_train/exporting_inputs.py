@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .exporting_error import ExportError
+
+
+Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Example:
     """Of forward."""
 
     @staticmethod
-    def of(module: nn.Module, inputs: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> Example:
+    def of(module: nn.Module, inputs: Inputs) -> Example:
         """Inputs as export() takes them. Raises ExportError if forward does not take them or if they have no batch."""
         args, kwargs = _split(inputs)
         signature = inspect.signature(module.forward)
@@ -72,17 +76,17 @@ class Example:
 
         return self.mapped(changed)
 
-    def for_each(self, value: object) -> dict[str, object]:
+    def for_each(self, value: object) -> dict[str, Any]:
         """{argument of forward: value}, nested as torch.export's dynamic_shapes are."""
-        def nested(name: str, given: object) -> object:
+        def nested(name: str, given: Any) -> object:
             kind = self.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                return tuple(value for _ in given)  # type: ignore[attr-defined]
-            return {key: value for key in given} if kind is inspect.Parameter.VAR_KEYWORD else value  # type: ignore
+                return tuple(value for _ in given)
+            return dict.fromkeys(given, value) if kind is inspect.Parameter.VAR_KEYWORD else value
 
         return {name: nested(name, given) for name, given in self._bound().items()}
 
-    def _bound(self) -> dict[str, object]:
+    def _bound(self) -> dict[str, Any]:
         return self.signature.bind(*self.args, **self.kwargs).arguments
 
     def _check(self) -> None:
@@ -94,8 +98,8 @@ class Example:
         if not shapes:
             raise ExportError("example_inputs is empty: give a batch of each input of forward")
         if len({tuple(shape[:1]) for shape in shapes.values()}) > 1 or not all(shapes.values()):
-            raise ExportError(f"the inputs have the shapes {shapes}, but dimension 0 of each input has to be the batch, of "
-                              "the same size in all: keep constants in the module, as buffers")
+            raise ExportError(f"the inputs have the shapes {shapes}, but dimension 0 of each input has to be the "
+                              "batch, of the same size in all: keep constants in the module, as buffers")
         if self.batch == 0:
             raise ExportError("example_inputs is a batch of 0 samples: give 2 or more")
 
@@ -108,5 +112,5 @@ def _split(inputs: object) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         return (), dict(inputs)
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
         return tuple(inputs), {}
-    raise ExportError(f"example_inputs is of type {type(inputs).__name__}: give a tensor, a tuple of tensors in the order "
-                      "of forward's arguments, or a dictionary {name of the argument: tensor}")
+    raise ExportError(f"example_inputs is of type {type(inputs).__name__}: give a tensor, a tuple of tensors in the "
+                      "order of forward's arguments, or a dictionary {name of the argument: tensor}")

@@ -21,15 +21,17 @@ class Outcome:
     outputs: dict[str, Tensor]
     """By key, attribute or number; one output alone is called ""."""
     gradients: dict[str, Tensor | None]
-    """By name of the parameter, of those that require a gradient: of the sum of all outputs, each element of which has a
-    weight of its own. Empty in evaluation."""
+    """By name of the parameter, of those that require a gradient: of the sum of all outputs, each element of which has
+    a weight of its own. Empty in evaluation."""
     buffers: dict[str, Tensor]
     """After forward."""
 
 
 def outcome_of(module: nn.Module, call: Call, seed: int, gradients: bool,
                visit: Callable[[dict[str, Tensor]], None] = lambda outputs: None) -> Outcome:
-    """Calls `call`, which runs the module, with the random generators at `seed`. `visit` gets the outputs with their graph."""
+    """Calls `call`, which runs the module, with the random generators at `seed`. `visit` gets the outputs with their
+    graph.
+    """
     seed_all(seed)
     with torch.set_grad_enabled(gradients):
         outputs = dict(named_outputs(call()))

@@ -48,24 +48,26 @@ def on_the_cpu(module: nn.Module, notes: list[str]) -> nn.Module:
 
 def refuse_early(module: nn.Module) -> None:
     """Raises ExportError for modules that no file can hold."""
-    _refuse_tensors("tensors on the device 'meta', which have no values: load the weights first (to_empty, load_state_dict)",
-                    [name for name, each in _named_tensors(module) if each.device.type == "meta"])
-    _refuse_tensors("tensors of lazy modules, which have no shape yet: call the module once with a batch before the export",
-                    [name for name, each in _named_tensors(module) if is_lazy(each)])
-    _refuse_tensors("complex parameters: keep the real and the imaginary part as two parameters, and join them in forward "
-                    "by torch.complex", [name for name, each in module.named_parameters() if each.is_complex()])
-    _refuse_tensors("sparse or quantized tensors: training needs plain ones",
-                    [name for name, each in _named_tensors(module) if each.layout != torch.strided or each.is_quantized])
-    _refuse_tensors("parameters of 16 bits: training needs float32 or float64. Export module.float(), and give the recipe "
-                    "amp.dtype (bf16, fp16) for a forward in 16 bits",
-                    [name for name, each in module.named_parameters() if each.is_floating_point() and each.element_size() < 4])
-    if not any(each.requires_grad for each in module.parameters()):
-        what = "all of its parameters have requires_grad=False" if any(True for _ in module.parameters()) else "it has no parameters"
+    _refuse_tensors("tensors on the device 'meta', which have no values: load the weights first (to_empty, "
+                    "load_state_dict)", [name for name, each in _named_tensors(module) if each.device.type == "meta"])
+    _refuse_tensors("tensors of lazy modules, which have no shape yet: call the module once with a batch before the "
+                    "export", [name for name, each in _named_tensors(module) if is_lazy(each)])
+    _refuse_tensors("complex parameters: keep the real and the imaginary part as two parameters, and join them in "
+                    "forward by torch.complex", [name for name, each in module.named_parameters() if each.is_complex()])
+    _refuse_tensors("sparse or quantized tensors: training needs plain ones", [
+        name for name, each in _named_tensors(module) if each.layout != torch.strided or each.is_quantized])
+    _refuse_tensors("parameters of 16 bits: training needs float32 or float64. Export module.float(), and give the "
+                    "recipe amp.dtype (bf16, fp16) for a forward in 16 bits", [
+                        name for name, each in module.named_parameters()
+                        if each.is_floating_point() and each.element_size() < 4])
+    parameters = list(module.parameters())
+    if not any(each.requires_grad for each in parameters):
+        what = "all of its parameters have requires_grad=False" if parameters else "it has no parameters"
         raise ExportError(f"nothing in the module would train: {what}")
     hooks = hooks_after_gradients(module)
     if hooks:
-        raise ExportError(f"a file does not hold {some(hooks)}: remove the handle for the export. The recipe's optimizer "
-                          "and grad_clip_norm do what such hooks are for")
+        raise ExportError(f"a file does not hold {some(hooks)}: remove the handle for the export. The recipe's "
+                          "optimizer and grad_clip_norm do what such hooks are for")
 
 
 def usable(example: Example, dynamic_batch: bool, notes: list[str]) -> Example:
@@ -74,8 +76,8 @@ def usable(example: Example, dynamic_batch: bool, notes: list[str]) -> Example:
         example = example.sized(2)
         notes.append("the example has one sample, which exporters take for a fixed size: it was repeated")
     if not dynamic_batch:
-        notes.append(f"the file takes batches of {example.batch} samples only: set data.batch_size and data.eval_batch_size "
-                     f"to {example.batch}, and let the number of samples be a multiple of it")
+        notes.append(f"the file takes batches of {example.batch} samples only: set data.batch_size and "
+                     f"data.eval_batch_size to {example.batch}, and let the number of samples be a multiple of it")
     return example.varied()
 
 
@@ -97,10 +99,11 @@ def notes_of(reference: Reference) -> list[str]:
     if reference.counters:
         result.append(f"the file does not hold {some(reference.counters)}, on which no output depends")
     if reference.mixes_samples():
-        result.append("in eval mode the output of a sample depends on the other samples of its batch: if that is not meant, "
-                      "dimension 0 of an input is not the batch (batch_first=True)")
+        result.append("in eval mode the output of a sample depends on the other samples of its batch: if that is not "
+                      "meant, dimension 0 of an input is not the batch (batch_first=True)")
     if reference.gradient_traps:
-        result.append(f"the file holds operators alone, whose gradients are the same here as with {some(reference.gradient_traps)}")
+        result.append("the file holds operators alone, whose gradients are the same here as with "
+                      f"{some(reference.gradient_traps)}")
     return result
 
 

@@ -76,9 +76,10 @@ class Trial:
         """A new copy of module()."""
         return torch.jit.load(str(self.folder / "understood.pt"))
 
-    def step(self, weights: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> tuple[float, dict[str, Tensor]]:
-        """Loss and gradients of one step of plain SGD: the weights before it, less those after it, by the learning rate.
-        `gradients` are those that are expected; they only decide how large a step is. Raises ProgramRefuses.
+    def step(self, weights: Mapping[str, Tensor],
+             gradients: Mapping[str, Tensor | None]) -> tuple[float, dict[str, Tensor]]:
+        """Loss and gradients of one step of plain SGD: the weights before it, less those after it, by the learning
+        rate. `gradients` are those that are expected; they only decide how large a step is. Raises ProgramRefuses.
         """
         lr = _learning_rate(weights, gradients)
         self._run("--set", f"optimizer.lr={lr}")
@@ -130,13 +131,14 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     offset = 0
     for name, tensor in tensors.items():
         if tensor.dtype not in _TYPES:
-            raise ExportError(f"the input '{name}' has the type {tensor.dtype}, which data files cannot hold: compute it in "
-                              "forward from tensors of other types")
+            raise ExportError(f"the input '{name}' has the type {tensor.dtype}, which data files cannot hold: compute "
+                              "it in forward from tensors of other types")
         plain = tensor.detach().cpu().contiguous()
         data = ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size()) if plain.numel() else b""
-        header[name] = {"dtype": _TYPES[tensor.dtype], "shape": list(plain.shape), "data_offsets": [offset, offset + len(data)]}
+        end = offset + len(data)
+        header[name] = {"dtype": _TYPES[tensor.dtype], "shape": list(plain.shape), "data_offsets": [offset, end]}
         parts.append(data)
-        offset += len(data)
+        offset = end
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
 
@@ -153,22 +155,15 @@ def _trained_output(outcome: Outcome, batch: int) -> tuple[str, bool]:
     if rows:
         return rows[0], False
     shapes = {name or "the output": list(each.shape) for name, each in outcome.outputs.items()}
-    raise ExportError(f"no output is a loss (one number) or has a row for each of the {batch} samples: {shapes}. The batch "
-                      "has to be dimension 0 of the output that is trained")
+    raise ExportError(f"no output is a loss (one number) or has a row for each of the {batch} samples: {shapes}. The "
+                      "batch has to be dimension 0 of the output that is trained")
 
 
 def _learning_rate(weights: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> float:
-    """A power of two by which steps are about as large as weights, so that subtracting loses few digits of gradients."""
+    """A power of two by which steps are about as large as weights: subtracting them then loses few digits."""
     size = math.sqrt(sum(float(weights[name].double().square().sum()) for name in gradients))
     slope = math.sqrt(sum(float(each.double().square().sum()) for each in gradients.values() if each is not None))
     return 2.0 ** max(-20, min(20, round(math.log2(max(size, 1e-6) / max(slope, 1e-12)))))
-
-
-def largest(pairs: Mapping[str, tuple[Tensor, Tensor]], floor: float) -> tuple[str, float]:
-    """The name and the relative difference of the two tensors that are the farthest apart."""
-    apart = {name: difference(a, b, floor) for name, (a, b) in pairs.items()}
-    name = max(apart, key=apart.__getitem__, default="")
-    return name, apart.get(name, 0.0)
 
 
 def names_by_value(module: nn.Module, ours: Mapping[str, Tensor]) -> dict[str, str]:

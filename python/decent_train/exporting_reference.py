@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -16,14 +16,15 @@ from .exporting_outcome import Outcome, difference, gradients_of, named_outputs,
 from .exporting_state import ModuleState
 from .exporting_traps import custom_functions, hooks_on_gradients, name_of, noting_tensor_hooks, reason_of
 
-_SEED = 7
+SEED = 7
+LossOf = Callable[[dict[str, Tensor]], Tensor]
 _CLEARLY = 1e-3  # more than rounding that depends on the size of a batch
 _PROBES = (1, 1000, 10**6)  # added to a counter, to see whether forward depends on it
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call of forward. The cases of a reference follow one another: each starts with the buffers of the one before."""
+    """One call of forward. The cases of a reference follow one another: each starts with the buffers of the last."""
 
     mode: str  # "train" or "eval"
     batch: int
@@ -97,11 +98,11 @@ class Reference:
                 if each.dim() > 0 and each.shape[0] == self.batches[1] and each.is_floating_point()]
         return any(difference(alone, among, _CLEARLY * among.numel() ** 0.5) > _CLEARLY for alone, among in rows)
 
-    def loss_gradients(self, loss_of: object) -> tuple[Tensor, dict[str, Tensor | None]]:
+    def loss_gradients(self, loss_of: LossOf) -> tuple[Tensor, dict[str, Tensor | None]]:
         """The loss of training, a function of the outputs, and its gradients, on the larger batch."""
         self.train()
-        seed_all(_SEED)
-        loss = loss_of(dict(named_outputs(self.forward(self.example.sized(self.batches[1])))))  # type: ignore[operator]
+        seed_all(SEED)
+        loss = loss_of(dict(named_outputs(self.forward(self.example.sized(self.batches[1])))))
         gradients = gradients_of(self.module, loss)
         self.state.restore()
         return loss.detach(), gradients
@@ -134,7 +135,7 @@ class Reference:
         self.train() if case.mode == "train" else self.eval()
         example = self.example.sized(case.batch)
         with noting_tensor_hooks() as hooks:
-            outcome = outcome_of(self.module, lambda: self.forward(example), _SEED, case.mode == "train", self._note)
+            outcome = outcome_of(self.module, lambda: self.forward(example), SEED, case.mode == "train", self._note)
         self._add_traps(hooks)
         return outcome
 
@@ -151,31 +152,31 @@ class Reference:
             raise ExportError("forward returns no tensor: return a tensor, or a tuple or dictionary of tensors")
         gradients = next(outcome.gradients for case, outcome in self.outcomes.items() if case.mode == "train")
         if all(each is None for each in gradients.values()):
-            raise ExportError("no output of forward depends on a parameter by differentiable operations, so that nothing "
-                              "can train: look for .detach(), .data, torch.no_grad or integer outputs")
+            raise ExportError("no output of forward depends on a parameter by differentiable operations, so that "
+                              "nothing can train: look for .detach(), .data, torch.no_grad or integer outputs")
 
     def _look_for_randomness(self) -> None:
         for mode in (self.eval, self.train):
             mode()
-            before = _foreign_generators(_SEED)
-            plain = self._outputs(_SEED)
+            before = _foreign_generators(SEED)
+            plain = self._outputs(SEED)
             if _foreign_generators() != before:
-                raise ExportError(f"forward draws random numbers of Python's 'random' or of NumPy in {mode.__name__} mode, "
-                                  "which a file would hold as constants: draw them with torch.rand")
-        self.is_random = _apart(plain, self._outputs(_SEED + 1))
+                raise ExportError(f"forward draws random numbers of Python's 'random' or of NumPy in {mode.__name__} "
+                                  "mode, which a file would hold as constants: draw them with torch.rand")
+        self.is_random = _apart(plain, self._outputs(SEED + 1))
 
     def _look_for_counters(self) -> None:
         self.train()
-        self._outputs(_SEED, keep=True)
+        self._outputs(SEED, keep=True)
         changed = self.state.changed_attributes()
         self.replaced_tensors = self.state.changed_tensors()
         self.state.restore()
         for (module, name), (before, now) in changed.items():
             what = f"the attribute '{name}' of {name_of(self.module, module)}"
-            numbers = [] if isinstance(now, (bool, str)) or now is None else [now + probe for probe in _PROBES]
+            numbers = [now + probe for probe in _PROBES] if type(now) in (int, float) else []  # type: ignore[operator]
             if self._depends_on(module, name, [before, now, *numbers]):
-                raise ExportError(f"{what} changes in forward ({before!r} -> {now!r}), and outputs depend on it: in a file "
-                                  f"it would be a constant. Make it a buffer (self.register_buffer('{name}', "
+                raise ExportError(f"{what} changes in forward ({before!r} -> {now!r}), and outputs depend on it: in a "
+                                  f"file it would be a constant. Make it a buffer (self.register_buffer('{name}', "
                                   "torch.tensor(..))) that forward changes in place, and compute with torch.where")
             self.counters.append(what)
 
@@ -186,7 +187,7 @@ class Reference:
             for mode in (self.train, self.eval):
                 mode()
                 setattr(module, name, value)
-                result += self._outputs(_SEED).values()
+                result += self._outputs(SEED).values()
             return dict(enumerate(result))
 
         try:

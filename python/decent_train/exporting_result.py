@@ -21,7 +21,7 @@ class Check:
     notes: tuple[str, ...] = ()
     """What was changed or lost on the way, and what to do. Empty if there is nothing to know."""
     recipe: dict[str, object] = field(default_factory=dict)
-    """The recipe's section `model` for this file; `loss` and `target` are only in it if the module returns its own loss."""
+    """The recipe's section `model` for this file; `loss` and `target` are in it if the module returns its own loss."""
     largest_difference: float = 0.0
     """Of outputs, gradients and buffers in both modes: the norm of the difference, relative to the module's own."""
 

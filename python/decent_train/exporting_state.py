@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,8 @@ class ModuleState:
         self._module = module
         self._tensors = {tensor: tensor.detach().clone() for tensor in (*module.parameters(), *module.buffers())}
         self._flags = {parameter: (parameter.requires_grad, parameter.grad) for parameter in module.parameters()}
-        self._attributes = {each: {name: _copied(value) for name, value in vars(each).items()} for each in module.modules()}
+        self._attributes = {each: {name: _copied(value) for name, value in vars(each).items()}
+                            for each in module.modules()}
         self._originals = {each: dict(vars(each)) for each in module.modules()}
 
     def restore(self) -> None:
@@ -47,7 +49,7 @@ class ModuleState:
                 and before.get(name) != now}
 
     def changed_tensors(self) -> list[tuple[nn.Module, str]]:
-        """(submodule, attribute) of the tensors that are neither parameters nor buffers and that forward has replaced."""
+        """(submodule, attribute) of the tensors that forward has replaced and that are no parameters or buffers."""
         return [(module, name) for module, before in self._attributes.items() for name, now in vars(module).items()
                 if isinstance(now, Tensor) and before.get(name) is not now]
 
@@ -74,7 +76,7 @@ def unchanged(module: nn.Module) -> Iterator[ModuleState]:
     finally:
         state.restore()
         random.setstate(python_state)
-        if numpy_state is not None:
+        if numpy is not None:
             numpy.random.set_state(numpy_state)
 
 
@@ -84,19 +86,16 @@ def _copied(value: object) -> object:
 
 def _has_the_same(container: object, saved: object) -> bool:
     """The same objects in the same order; tensors in it are not compared."""
-    def items(each: object) -> list[object]:
-        return [part for pair in each.items() for part in pair] if isinstance(each, dict) else list(each)  # type: ignore
+    def items(each: Any) -> list[object]:
+        return [part for pair in each.items() for part in pair] if isinstance(each, dict) else list(each)
 
     now, before = items(container), items(saved)
     return len(now) == len(before) and all(a is b for a, b in zip(now, before))
 
 
-def _refill(container: object, saved: object) -> None:
-    container.clear()  # type: ignore[attr-defined]
-    if isinstance(container, (dict, set)):
-        container.update(saved)  # type: ignore[arg-type, call-overload]
-    else:
-        container.extend(saved)  # type: ignore[attr-defined]
+def _refill(container: Any, saved: Any) -> None:
+    container.clear()
+    container.update(saved) if isinstance(container, (dict, set)) else container.extend(saved)
 
 
 def _same(tensor: Tensor, value: Tensor) -> bool:

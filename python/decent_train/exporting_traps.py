@@ -111,7 +111,8 @@ def reason_of(error: BaseException) -> str:
         return _shortened("; ".join(constraints))
     goes_on = lines[0].endswith(":") and len(lines) > 1 and not lines[1].startswith("File ")
     first = f"{lines[0]} {lines[1]}" if goes_on else lines[0].rstrip(".:")
-    places = [place for place in re.findall(r'File "([^"]+)", line (\d+)', text) if not place[0].startswith((_TORCH, _HERE))]
+    places = [place for place in re.findall(r'File "([^"]+)", line (\d+)', text)
+              if not place[0].startswith((_TORCH, _HERE))]
     if not places:
         places = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)
                   if not frame.filename.startswith((_TORCH, _HERE, "<"))]

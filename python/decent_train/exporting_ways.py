@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,7 +18,9 @@ from .exporting_inputs import Example
 from .exporting_reference import Reference
 
 _EXTERNAL_BYTES = 1_500_000_000  # of weights: a protobuf, as an .onnx file is one, ends at 2 GiB
-Write = Callable[[Reference, object, Path], None]
+_LOGGERS = ("torch.export", "torch.fx", "torch.onnx", "torch._dynamo", "onnxscript")
+Shapes = dict[str, Any] | tuple[Any, ...] | list[Any] | None  # torch.export's dynamic_shapes
+Write = Callable[[Reference, Shapes, Path], None]
 
 
 @dataclass(frozen=True)
@@ -30,21 +33,21 @@ class Way:
     keeps_frozen: bool = True
     """Whether the file holds requires_grad."""
     after: tuple[str, ...] | None = None
-    """Kinds of differences (Differs.kind) of the way before it that this one may mend; None: all, and also its failure."""
+    """Kinds of differences (Differs.kind) of the last way that this one may mend; None: all, and also a failure."""
     note: str = ""
 
 
-def _program(reference: Reference, shapes: object) -> torch.export.ExportedProgram:
+def _program(reference: Reference, shapes: Shapes) -> torch.export.ExportedProgram:
     example = reference.example
     return torch.export.export(reference.module, example.args, example.kwargs, dynamic_shapes=shapes, strict=False)
 
 
-def _write_pt2(reference: Reference, shapes: object, path: Path) -> None:
+def _write_pt2(reference: Reference, shapes: Shapes, path: Path) -> None:
     reference.train()
     torch.export.save(_program(reference, shapes), path)
 
 
-def _write_two_programs(reference: Reference, shapes: object, path: Path) -> None:
+def _write_two_programs(reference: Reference, shapes: Shapes, path: Path) -> None:
     from torch.export.pt2_archive._package import package_pt2
 
     programs = {}
@@ -55,13 +58,13 @@ def _write_two_programs(reference: Reference, shapes: object, path: Path) -> Non
     package_pt2(str(path), exported_programs=programs)
 
 
-def _write_script(reference: Reference, shapes: object, path: Path) -> None:
+def _write_script(reference: Reference, shapes: Shapes, path: Path) -> None:
     reference.train()
     torch.jit.script(reference.module).save(str(path))
 
 
-def _write_trace(reference: Reference, shapes: object, path: Path) -> None:
-    """Raises RuntimeError where PyTorch warns of a branch or a number that the trace would hold as the example gave it."""
+def _write_trace(reference: Reference, shapes: Shapes, path: Path) -> None:
+    """Raises RuntimeError where PyTorch warns of a branch or a number that the trace would hold as a constant."""
     reference.train()
     example = reference.example
     with warnings.catch_warnings(record=True) as caught:
@@ -76,7 +79,7 @@ def _write_trace(reference: Reference, shapes: object, path: Path) -> None:
     traced.save(str(path))
 
 
-def _write_onnx(reference: Reference, shapes: object, path: Path) -> None:
+def _write_onnx(reference: Reference, shapes: Shapes, path: Path) -> None:
     reference.train()
     weights = sum(each.numel() * each.element_size() for each in reference.module.parameters())
     torch.onnx.export(reference.module, reference.example.args, str(path), kwargs=reference.example.kwargs, dynamo=True,
@@ -88,22 +91,23 @@ _SCRIPT = Way("TorchScript", ".pt", _write_script)
 WAYS: dict[str, tuple[Way, ...]] = {
     ".pt2": (
         Way("torch.export", ".pt2", _write_pt2),
-        Way("torch.export, a program for each mode", ".pt2", _write_two_programs, after=("evaluation", "outputs", "buffers"),
-            note="train and eval mode differ by more than dropout and batch norm, so that the file holds a program for each "
-                 "of them, and the weights twice"),
+        Way("torch.export, a program for each mode", ".pt2", _write_two_programs,
+            after=("evaluation", "outputs", "buffers"),
+            note="train and eval mode differ by more than dropout and batch norm, so that the file holds a program for "
+                 "each of them, and the weights twice"),
         _SCRIPT,
     ),
     ".pt": (
         _SCRIPT,
         Way("TorchScript, traced", ".pt", _write_trace,
-            note="torch.jit.script does not take the module, so that it was traced: the file holds the operators of one "
-                 "call, which do not depend on the mode"),
+            note="torch.jit.script does not take the module, so that it was traced: the file holds the operators of "
+                 "one call, which do not depend on the mode"),
     ),
     ".onnx": (Way("ONNX", ".onnx", _write_onnx, keeps_frozen=False),),
 }
 
 
-def shapes_of(example: Example, dynamic_batch: bool) -> object:
+def shapes_of(example: Example, dynamic_batch: bool) -> Shapes:
     """torch.export's dynamic_shapes: dimension 0 of each input is "batch"."""
     return example.for_each({0: torch.export.Dim("batch")}) if dynamic_batch else None
 
@@ -111,12 +115,13 @@ def shapes_of(example: Example, dynamic_batch: bool) -> object:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Exporters print progress, graphs and warnings of their own; errors are what counts."""
-    loggers = [logging.getLogger(name) for name in ("torch.export", "torch.fx", "torch.onnx", "torch._dynamo", "onnxscript")]
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()),
+              contextlib.redirect_stderr(io.StringIO())):
             warnings.simplefilter("ignore")
             yield
     finally:
