@@ -109,10 +109,12 @@ def reason_of(error: BaseException) -> str:
     constraints = [line.removeprefix("- ").partition(". ")[0] for line in lines if line.startswith("- ")]
     if lines[0].startswith("Constraints violated") and constraints:
         return _shortened("; ".join(constraints))
+    if lines[0].startswith("The following operation failed in the TorchScript interpreter"):
+        return _shortened(lines[-1].removeprefix("RuntimeError: ").removeprefix("AssertionError: "))
     goes_on = lines[0].endswith(":") and len(lines) > 1 and not lines[1].startswith("File ")
     first = f"{lines[0]} {lines[1]}" if goes_on else lines[0].rstrip(".:")
     places = [place for place in re.findall(r'File "([^"]+)", line (\d+)', text)
-              if not place[0].startswith((_TORCH, _HERE))]
+              if not place[0].startswith((_TORCH, _HERE, "<"))]
     if not places:
         places = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)
                   if not frame.filename.startswith((_TORCH, _HERE, "<"))]

@@ -23,6 +23,8 @@ from torch import Tensor, nn
 import decent_train
 import python_zoo
 from decent_train import Check, ExportError
+from decent_train.exporting_reference import Reference
+from decent_train.exporting_ways import WAYS, Shapes, Way
 from program import PROGRAM
 from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, make
 from runs import NO_CHECKPOINTS, NO_EVALUATION, Run, train
@@ -156,6 +158,61 @@ def test_zoo(case: str, tmp_path: Path) -> None:
     assert check.path.exists() and list(tmp_path.iterdir()) == [check.path]
     apart = assert_trains_as_eager(name, check, tmp_path)
     print(f"\n| {name} | {suffix} | {seconds:.1f} | {check.format}: {apart:.1e} |")
+
+
+# ---- the comparison finds what exports by hand get wrong -----------------------------------------------------------
+
+class Attention(nn.Module):
+    """Its dropout is a number in training, and is gone in a program of eval mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(FEATURES, 16), nn.Linear(16, python_zoo.CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x).unsqueeze(1)
+        y = F.scaled_dot_product_attention(y, y, y, dropout_p=0.5 if self.training else 0.0)
+        return self.last(y.squeeze(1))
+
+
+def program_in_eval_mode(reference: Reference, shapes: Shapes, path: Path) -> None:
+    torch.export.save(torch.export.export(reference.module.eval(), reference.example.args, dynamic_shapes=shapes), path)
+
+
+def program_of_one_size(reference: Reference, shapes: Shapes, path: Path) -> None:
+    torch.export.save(torch.export.export(reference.module.train(), reference.example.args), path)
+
+
+def trace_in_eval_mode(reference: Reference, shapes: Shapes, path: Path) -> None:
+    torch.jit.trace(reference.module.eval(), reference.example.args).save(str(path))
+
+
+def onnx_in_eval_mode(reference: Reference, shapes: Shapes, path: Path) -> None:
+    torch.onnx.export(reference.module.eval(), reference.example.args, str(path), dynamo=True, optimize=False,
+                      dynamic_shapes=shapes, verbose=False)
+
+
+def onnx_as_by_default(reference: Reference, shapes: Shapes, path: Path) -> None:
+    torch.onnx.export(reference.module.train(), reference.example.args, str(path), dynamo=True, dynamic_shapes=shapes,
+                      verbose=False)
+
+
+MISTAKES = {
+    "eval mode baked in": (Attention, (3, FEATURES), ".pt2", program_in_eval_mode, "in train mode, 3 samples"),
+    "a fixed batch": (Net, (3, FEATURES), ".pt2", program_of_one_size, r"the file fails in eval mode, 4 samples.*\[3, 8\]"),
+    "a traced mode": (lambda: Cnn(0.5), (3, 3, 16, 16), ".pt", trace_in_eval_mode, "in train mode, 3 samples"),
+    "lost dropout": (lambda: Cnn(0.5), (3, 3, 16, 16), ".onnx", onnx_in_eval_mode, "in train mode, 3 samples"),
+    "folded batch norm": (Cnn, (3, 3, 16, 16), ".onnx", onnx_as_by_default, "do not train in the file: .*'norm1.weight'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_usual_mistakes_are_found(mistake: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    make_model, shape, suffix, write, message = MISTAKES[mistake]
+    monkeypatch.setitem(WAYS, suffix, (Way("by hand", suffix, write),))
+    with pytest.raises(ExportError, match=message):
+        decent_train.export(make_model(), torch.randn(shape), tmp_path / f"m{suffix}")
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- what stays as it was ------------------------------------------------------------------------------------------
