@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint as Checkpoint
     from .data import save_data as save_data
+    from .exporting import export as export
+    from .exporting_error import ExportError as ExportError
+    from .exporting_result import Check as Check
     from .page import Page as Page
     from .page import compare as compare
     from .program import TrainingError as TrainingError
@@ -35,6 +38,9 @@ _HOMES = {
 # Name -> the module of this package that has it.
 _HOMES = {
     "Search": "searching.results",
+    "Check": "exporting_result",
+    "ExportError": "exporting_error",
+    "export": "exporting",
     "TrainingError": "program",
     "compare": "page",
     "main": "program",
