@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint as Checkpoint
     from .data import save_data as save_data
-    from .exporting import export as export
-    from .exporting_error import ExportError as ExportError
-    from .exporting_result import Check as Check
+    from .exporting.error import ExportError as ExportError
+    from .exporting.exporter import export as export
+    from .exporting.result import Check as Check
     from .page import Page as Page
     from .page import compare as compare
     from .program import TrainingError as TrainingError
     from .program import main as main
     from .runs import Best as Best
     from .runs import Run as Run
+    from .searching.command import search as search
+    from .searching.results import Search as Search
     from .tracking.errors import TrackingError as TrackingError
     from .tracking.follow import track as track
     from .training import Stopped as Stopped
@@ -28,27 +30,22 @@ if TYPE_CHECKING:
 # Name -> the module of this package that has it.
 _HOMES = {
     "Best": "runs",
+    "Check": "exporting.result",
     "Checkpoint": "checkpoint",
+    "ExportError": "exporting.error",
     "Page": "page",
     "Run": "runs",
-    "Stopped": "training",
-    from .search import search as search
-    from .searching.results import Search as Search
-
-# Name -> the module of this package that has it.
-_HOMES = {
     "Search": "searching.results",
-    "Check": "exporting_result",
-    "ExportError": "exporting_error",
-    "export": "exporting",
+    "Stopped": "training",
+    "TrackingError": "tracking.errors",
     "TrainingError": "program",
     "compare": "page",
+    "export": "exporting.exporter",
     "main": "program",
     "save_data": "data",
-    "train": "training",
-    "search": "search",
+    "search": "searching.command",
     "track": "tracking.follow",
-    "TrackingError": "tracking.errors",
+    "train": "training",
 }
 
 __all__ = sorted(_HOMES)

@@ -43,7 +43,7 @@ def write_sweep(folder: Path, recipe_changes: dict | None = None, /, **changes: 
 
 
 def command(sweep: Path, *flags: object) -> list[object]:
-    return [sys.executable, "-m", "decent_train.search", sweep, *flags]
+    return [sys.executable, "-m", "decent_train.searching", sweep, *flags]
 
 
 def run_search(sweep: Path, *flags: object) -> Ended:

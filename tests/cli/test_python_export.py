@@ -23,8 +23,8 @@ from torch import Tensor, nn
 import decent_train
 import python_zoo
 from decent_train import Check, ExportError
-from decent_train.exporting_reference import Reference
-from decent_train.exporting_ways import WAYS, Shapes, Way
+from decent_train.exporting.reference import Reference
+from decent_train.exporting.ways import WAYS, Shapes, Way
 from program import PROGRAM
 from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, make
 from runs import NO_CHECKPOINTS, NO_EVALUATION, Run, train

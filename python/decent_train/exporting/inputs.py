@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .exporting_error import ExportError
+from .error import ExportError
 
 
 Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from .exporting_error import ExportError
-from .exporting_inputs import Example
-from .exporting_outcome import Outcome, difference, gradients_of, named_outputs, outcome_of, seed_all
-from .exporting_state import ModuleState
-from .exporting_traps import custom_functions, hooks_on_gradients, name_of, noting_tensor_hooks, reason_of
+from .error import ExportError
+from .inputs import Example
+from .outcome import Outcome, difference, gradients_of, named_outputs, outcome_of, seed_all
+from .state import ModuleState
+from .traps import custom_functions, hooks_on_gradients, name_of, noting_tensor_hooks, reason_of
 
 SEED = 7
 LossOf = Callable[[dict[str, Tensor]], Tensor]

@@ -9,10 +9,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .exporting_outcome import Outcome, difference, named_outputs, outcome_of
-from .exporting_program import Trial, names_by_value
-from .exporting_reference import SEED, Case, Reference
-from .exporting_traps import mode_branches, name_of, reason_of, some
+from .outcome import Outcome, difference, named_outputs, outcome_of
+from .trial import Trial, names_by_value
+from .reference import SEED, Case, Reference
+from .traps import mode_branches, name_of, reason_of, some
 
 # The program runs the operators of the module in their order, and on small networks gives the same bits. Deep ones with
 # batch norms over few elements amplify rounding to some hundred units of the last place. A lost term or factor is

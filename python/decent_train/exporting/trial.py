@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .exporting_error import ExportError
-from .exporting_inputs import Example
-from .exporting_outcome import Outcome, difference
-from .exporting_reference import Reference
-from .program import TrainingError, run
+from .error import ExportError
+from .inputs import Example
+from .outcome import Outcome, difference
+from .reference import Reference
+from ..program import TrainingError, run
 
 _TARGET = "export_target"
 _TYPES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64", torch.int64: "I64",

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from .exporting_error import ExportError
-from .exporting_inputs import Example
-from .exporting_reference import Reference
-from .exporting_traps import hooks_after_gradients, hooks_on_forward, some
+from .error import ExportError
+from .inputs import Example
+from .reference import Reference
+from .traps import hooks_after_gradients, hooks_on_forward, some
 
 # Class of a wrapper -> (its attribute that holds the module, what stands in for the wrapper here).
 _WRAPPERS = {

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from .exporting_inputs import Example
-from .exporting_reference import Reference
+from .inputs import Example
+from .reference import Reference
 
 _EXTERNAL_BYTES = 1_500_000_000  # of weights: a protobuf, as an .onnx file is one, ends at 2 GiB
 _LOGGERS = ("torch.export", "torch.fx", "torch.onnx", "torch._dynamo", "onnxscript")

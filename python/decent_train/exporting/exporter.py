@@ -9,17 +9,17 @@ from pathlib import Path
 
 from torch import nn
 
-from .exporting_comparison import Comparison, Differs, explained
-from .exporting_error import ExportError
-from .exporting_inputs import Example, Inputs
-from .exporting_preparation import frozen_names, notes_of, on_the_cpu, refuse_early, unwrapped, usable
-from .exporting_program import ProgramRefuses, Task, Trial
-from .exporting_reference import Reference, reference_of
-from .exporting_result import Check
-from .exporting_state import unchanged
-from .exporting_traps import reason_of
-from .exporting_ways import WAYS, Shapes, Way, quiet, shapes_of
-from .program import program
+from .comparison import Comparison, Differs, explained
+from .error import ExportError
+from .inputs import Example, Inputs
+from .preparation import frozen_names, notes_of, on_the_cpu, refuse_early, unwrapped, usable
+from .trial import ProgramRefuses, Task, Trial
+from .reference import Reference, reference_of
+from .result import Check
+from .state import unchanged
+from .traps import reason_of
+from .ways import WAYS, Shapes, Way, quiet, shapes_of
+from ..program import program
 
 
 def export(module: nn.Module, example_inputs: Inputs, path: str | os.PathLike[str], *, dynamic_batch: bool = True,

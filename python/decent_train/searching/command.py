@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .program import TrainingError
+from ..program import TrainingError
 
 if TYPE_CHECKING:
-    from .searching.results import Search
+    from .results import Search
 
 _HELP = """Trains a recipe with many values of some of its keys and finds the best ones. Each trial is a run folder.
 A search that was stopped, or that is to have more trials, goes on by the same command."""
@@ -47,14 +47,14 @@ def search(sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **over
     signal, and a trial's own where the search cannot go on. A trial that diverges does not end the search. Raises
     ImportError if Optuna or PyYAML is not installed. """
     _require_packages()
-    from .searching.ladder import ladder_of
-    from .searching.ledger import opened
-    from .searching.lock import locked
-    from .searching.resolved import resolve
-    from .searching.results import best_line, result_of
-    from .searching.searcher import Searcher, check_folder, identity_of
-    from .searching.stop_signals import StopSignals
-    from .searching.sweep import read_sweep
+    from .ladder import ladder_of
+    from .ledger import opened
+    from .lock import locked
+    from .resolved import resolve
+    from .results import best_line, result_of
+    from .searcher import Searcher, check_folder, identity_of
+    from .stop_signals import StopSignals
+    from .sweep import read_sweep
 
     say: Callable[[str], None] = (lambda _: None) if quiet else (lambda text: print(text, flush=True))
     checked = read_sweep(sweep, overrides)
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _override(text: str) -> tuple[str, Any]:
     """Raises TrainingError (code 2) if the text is no KEY=VALUE."""
-    from .searching.sweep import KEYS
+    from .sweep import KEYS
     from .yaml_files import parse
 
     key, equals, value = text.partition("=")
