@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _override(text: str) -> tuple[str, Any]:
     """Raises TrainingError (code 2) if the text is no KEY=VALUE."""
     from .sweep import KEYS
-    from .yaml_files import parse
+    from ..yaml_files import parse
 
     key, equals, value = text.partition("=")
     if not equals or key not in KEYS:
@@ -105,18 +104,3 @@ def _require_packages() -> None:
     for package, name in (("optuna", "optuna"), ("yaml", "PyYAML")):
         if importlib.util.find_spec(package) is None:
             raise ImportError(f"a search needs the package {name}: pip install 'decent-train[search]'")
-
-
-class _Callable(types.ModuleType):
-    """Python binds the name decent_train.search to this module once anything has imported it; calling it is calling
-    `search`.
-    """
-
-    def __call__(self, sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **overrides: Any) -> Search:
-        return search(sweep, quiet=quiet, **overrides)
-
-
-sys.modules[__name__].__class__ = _Callable
-
-if __name__ == "__main__":
-    main()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..printed_recipe import read_printed
 from ..program import TrainingError, run, settings
-from ..yaml_files import parse
 from .metrics import measured
 from .reader import nearest
 from .sweep import Sweep
@@ -32,7 +32,7 @@ def resolve(sweep: Sweep) -> Resolved:
     """Has the program read the recipe, and try values of all keys of the space. Raises TrainingError (code 2) for a
     recipe or a key that is wrong, and where evaluations will not have the metric.
     """
-    resolved = Resolved(parse(_print_config(sweep, {}), "the resolved recipe"))
+    resolved = Resolved(read_printed(_print_config(sweep, {})))
     _check_metric(sweep, resolved)
     probes = {key: dimension.probes() for key, dimension in sweep.space.dimensions.items()}
     for i in range(max(map(len, probes.values()))):

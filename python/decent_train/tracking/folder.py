@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..printed_recipe import read_printed
 from .errors import TrackingError
 
 _MARKS = ("recipe.yaml", "metrics.jsonl", "run.json", "checkpoints")
@@ -47,7 +48,7 @@ class RunFolder:
             return False
         facts = _json(self.path / "run.json")
         recipe = _text(self.path / "recipe.yaml")
-        settings = flat(_yaml(recipe, self.path / "recipe.yaml"))
+        settings = flat(_recipe(recipe, self.path / "recipe.yaml"))
         self.starts = [each for each in facts.get("starts", []) if isinstance(each, dict)]
         self.recipe, self.settings = recipe, {key: _as_text(value) for key, value in settings.items()}
         self.name = self.settings.get("name") or self.path.resolve().name
@@ -134,17 +135,11 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _yaml(text: str, path: Path) -> dict[str, Any]:
+def _recipe(text: str, path: Path) -> dict[str, Any]:
     try:
-        import yaml
-    except ImportError as error:
-        raise TrackingError("reading recipes needs the package PyYAML: pip install 'decent-train[track]'") from error
-    try:
-        # The program writes UTF-8 but for names of files, which may be anything.
-        values = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise TrackingError(f"'{path}' is damaged: {' '.join(str(error).split())}") from error
-    return values if isinstance(values, dict) else {}
+        return read_printed(text)
+    except ValueError as error:
+        raise TrackingError(f"'{path}' is damaged: {error}") from error
 
 
 def _json(path: Path) -> dict[str, Any]:
