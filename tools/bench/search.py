@@ -4,7 +4,8 @@
 
 Trains configs/digits_cnn_search.yaml one trial at a time: 30 trials drawn by TPE with halving, then all 30 points of a
 grid over the same ranges (5 learning rates x 3 weight decays x 2 topologies). Then both best points once for each of 5
-other seeds: their spread is the noise that a difference must exceed to mean anything. About 15 minutes on 2 cores. """
+other seeds: their spread is the noise that a difference must exceed to mean anything. About 15 minutes on 2 cores.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ class Attempt:
     """Trains a trial until its rung, its end, or until the pruner ends it.
 
     What is decided follows from the evaluations alone, in their order. How far the program comes before its signal
-    arrives has no influence. """
+    arrives has no influence.
+    """
 
     def __init__(self, sweep: Sweep, ledger: Ledger, ladder: Ladder | None, job: Job) -> None:
         self._sweep = sweep

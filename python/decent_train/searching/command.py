@@ -6,7 +6,8 @@
     print(found, found.best.values)
 
 Needs the packages optuna and PyYAML: pip install 'decent-train[search]'. docs/python_search.md has the keys of a sweep
-file. """
+file.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def search(sweep: str | Path | Mapping[str, Any], *, quiet: bool = False, **over
 
     Raises TrainingError with the exit code that the command would have: 2 for a wrong sweep or recipe, 75 after a
     signal, and a trial's own where the search cannot go on. A trial that diverges does not end the search. Raises
-    ImportError if Optuna or PyYAML is not installed. """
+    ImportError if Optuna or PyYAML is not installed.
+    """
     _require_packages()
     from .ladder import ladder_of
     from .ledger import opened

@@ -12,7 +12,8 @@ class Evaluations:
     """Reads the lines of evaluations of metrics.jsonl as they are written.
 
     A resumed run replaces the file: it is then read from its beginning again, and evaluations may come a second time,
-    with the same figures. """
+    with the same figures.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "metrics.jsonl"

@@ -26,7 +26,8 @@ class Ledger:
 
     Optuna's own `ask` draws with the state that a sampler has in memory. Here each trial is drawn in a copy of the
     study, by a sampler that is made from the seed and the trial's number: a search that was stopped goes on with the
-    same trials. """
+    same trials.
+    """
 
     def __init__(self, sweep: Sweep, study: optuna.Study, storage: optuna.storages.BaseStorage) -> None:
         self._sweep = sweep
@@ -118,7 +119,8 @@ class Ledger:
 
         With halving all trials are seen by the evaluation of their first rung, the only one that all of them have:
         where a trial stands by now must not count for or against its parameters. A failed trial, which Optuna leaves
-        out, is seen as one that was pruned before it had any value, which Optuna takes for the worst. """
+        out, is seen as one that was pruned before it had any value, which Optuna takes for the worst.
+        """
         state, value, reported = trial.state, trial.value, trial.intermediate_values
         if self._sweep.halving is not None and self.rungs(trial):
             state, value = TrialState.COMPLETE, reported[self.rungs(trial)[0]]
@@ -144,7 +146,8 @@ def opened(sweep: Sweep, identity: Mapping[str, Any]) -> Iterator[Ledger]:
 
     Raises TrainingError: code 2 if the trials there are those of another sweep (if `identity`, what decides which
     trials a search has, differs from the stored one), 4 if the storage is damaged, and in the body 6 if it cannot be
-    written. """
+    written.
+    """
     path = storage_of(sweep.output)
     with _quiet():
         storage, study = _open(sweep, path)

@@ -18,7 +18,8 @@ def locked(folder: Path) -> Iterator[None]:
     """Holds the folder, which is made if it is not there. The kernel frees it when this process ends, however it ends.
 
     Raises TrainingError: code 2 if another search holds it or if it is the folder of something else, 6 if it cannot be
-    written. """
+    written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "search.lock").open("a+", encoding="utf-8")

@@ -44,7 +44,8 @@ class HalvingPlan:
     """All trials of a bracket come to a rung before any goes on from there.
 
     A bracket is what a search starts with. Trials that are added after its first rung was decided are a bracket of
-    their own. """
+    their own.
+    """
 
     def __init__(self, sweep: Sweep, ledger: Ledger, ladder: Ladder, say: Callable[[str], None]) -> None:
         self._sweep = sweep

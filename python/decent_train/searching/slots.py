@@ -16,7 +16,8 @@ def slots_of(sweep: Sweep, recipe: Mapping[str, Any]) -> list[dict[str, str]]:
     any.
 
     On the CPU as many trials run as have a core for each thread. With GPUs each trial has one for each worker, and
-    trials share them if `parallel` asks for more. """
+    trials share them if `parallel` asks for more.
+    """
     gpus = [] if recipe["model"]["device"] == "cpu" else visible_gpus()
     threads = _threads(sweep, recipe)
     count = sweep.parallel or max(1, len(gpus) // sweep.workers if gpus else cores() // (sweep.workers * threads))
