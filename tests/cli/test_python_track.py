@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -100,10 +103,61 @@ def test_killed_and_resumed_run_is_followed(place: Place, tmp_path: Path) -> Non
 
 
 def lines_of_killed(folder: Path) -> list[dict]:
-    import json
-
     *lines, _ = (folder / "metrics.jsonl").read_text().split("\n")
     return [json.loads(line) for line in lines]
+
+
+def test_several_runs_at_once(place: Place, tmp_path: Path) -> None:
+    names = ("one", "two", "three")
+    folders = [made_run(tmp_path / name, [*train_lines(1, 10 * i), end_line(10 * i)], name) for i, name in enumerate(names, 1)]
+    place.send(*folders, "--no-artifacts")
+    if place.name == "wandb":  # whose files are those of all runs
+        runs = {record.run.display_name for record in place.records() if record.HasField("run")}
+        assert runs == set(names)
+    else:
+        for folder, name in zip(folders, names):
+            assert_has(place, lines_of(folder), name)
+
+
+def test_run_that_is_started_afresh_is_another(tmp_path: Path) -> None:
+    """In the same folder, while the first is followed."""
+    place = Tensorboard(tmp_path / "place")
+    folder = made_run(tmp_path / "run", train_lines(1, 20), "first")
+    tracking = place.start(folder, "--follow")
+    try:
+        wait_until(lambda: bool(list((place.folder / "store").glob("first-*/events*"))))
+        made_run(folder, [*train_lines(1, 5, shift=1), end_line(5)], "second", workers=2)
+        assert tracking.communicate(timeout=60) == ("", "") and tracking.returncode == 0
+    finally:
+        end_group(tracking)
+    assert_has(place, train_lines(1, 20), "first")
+    assert_has(place, lines_of(folder), "second")
+
+
+def test_looking_at_the_lock_keeps_no_run_from_starting(tmp_path: Path) -> None:
+    from decent_train.tracking.folder import RunFolder
+
+    seen, over = [], threading.Event()
+    folder = RunFolder(tmp_path / "run")
+    looking = threading.Thread(target=lambda: [seen.append(folder.lives()) for _ in iter(over.is_set, True)])
+    looking.start()
+    try:
+        for i in range(4):
+            ended = run_alone("--config", CONFIG, "--set", f"train.steps={10 * i + 10}", "--set", f"output={tmp_path / 'run'}",
+                              "--resume", "auto")
+            assert ended.code == 0, ended.err
+    finally:
+        over.set()
+        looking.join()
+    assert True in seen and False in seen and not folder.lives()
+    assert not (tmp_path / "run" / ".lock").exists()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_other_workers_train_steps_again(place: Place, tmp_path: Path) -> None:
