@@ -15,7 +15,6 @@ from optuna.trial import FrozenTrial
 
 import decent_train
 from decent_train import TrainingError
-from decent_train.program import settings
 from program import ROOT, run_alone
 from runs import DIGITS_MLP, Run, assert_same_run
 from supervised import wait_until
@@ -192,9 +191,8 @@ def test_paths_start_at_the_sweep_file_and_best_yaml_holds_what_was_chosen(tmp_p
     assert (found.best_recipe.parent / best.pop("extends")).resolve() == tmp_path / "here" / "recipe.yaml"
     assert best == {"optimizer": {"name": "adam", "lr": 1e-3}, "amp": {"dtype": "off"},
                     "model": {"path": str(tmp_path / "here" / "a.pt")}, "schedule": found.best.values["schedule"]}
-    # What it trains, until recipes can extend another: the same keys set by hand.
-    flags = settings({**best, "output": str(tmp_path / "run")})
-    assert run_alone("--config", tmp_path / "here" / "recipe.yaml", *flags).code == 0
+    ended = run_alone(found.best_recipe, "--set", f"output={tmp_path / 'run'}")
+    assert ended.code == 0, ended.err
     assert lines_of(tmp_path / "run", "eval")[-1]["loss"] == found.best.metric
 
 

@@ -265,7 +265,7 @@ Table<LogRecipe> make_log_table() {
       .on_resume(silent)
       .doc(
           "The tracking service to which the run's figures are sent while it trains, by "
-          "`decent-track` (docs/python.md).");
+          "`decent-track` (docs/track.md).");
   table.key("trace", &R::trace)
       .range(at_least(1))
       .check([](const auto& trace) {

@@ -5,7 +5,7 @@
     found = decent_train.search("sweep.yaml", trials=20)
     print(found, found.best.values)
 
-Needs the packages optuna and PyYAML: pip install 'decent-train[search]'. docs/python_search.md has the keys of a sweep
+Needs the packages optuna and PyYAML: pip install 'decent-train[search]'. docs/search.md has the keys of a sweep
 file.
 """
 

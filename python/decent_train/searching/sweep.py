@@ -30,7 +30,7 @@ class Halving:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A checked sweep file. docs/python_search.md has the meaning of every key."""
+    """A checked sweep file. docs/search.md has the meaning of every key."""
 
     document: Document
     folder: Path  # relative paths of the space and of `set` start here

@@ -22,7 +22,7 @@ examples:
   decent-track runs/digits --to mlflow --uri http://127.0.0.1:5000
   decent-track runs/* --to tensorboard
   decent-track runs/digits --to prometheus --port 9464
-What each tracker gets, and how it goes on after a stop: docs/python_track.md"""
+What each tracker gets, and how it goes on after a stop: docs/track.md"""
 
 
 def main(arguments: list[str] | None = None) -> int:
