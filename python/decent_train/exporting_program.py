@@ -38,19 +38,22 @@ class Task:
     """The name of that output, as named_outputs() gives it."""
     is_loss: bool
     """Whether this output is the loss itself; else the loss is `mse`."""
+    fields: tuple[str, ...]
+    """The data's field for each input. A single input without a name in the example is the field x, as by default."""
 
     @staticmethod
     def of(reference: Reference) -> Task:
         """Raises ExportError if no output fits a loss of the program."""
         outcome = list(reference.outcomes.values())[-1]
         names = list(reference.example.tensors)
-        model: dict[str, object] = {} if names == ["x"] else {"inputs": {name: name for name in names}}
+        fields = names if reference.example.kwargs or len(names) > 1 else ["x"]
+        model: dict[str, object] = {} if fields == ["x"] else {"inputs": {name: name for name in names}}
         output, is_loss = _trained_output(outcome, reference.batches[1])
         if len(outcome.outputs) > 1 or output:
             model["output"] = output
         if is_loss:
-            model |= {"loss": "output", "target": names[-1]}
-        return Task(model, output, is_loss)
+            model |= {"loss": "output", "target": fields[-1]}
+        return Task(model, output, is_loss, tuple(fields))
 
     def loss_of(self, outputs: Mapping[str, Tensor]) -> Tensor:
         output = outputs[self.output]
@@ -99,7 +102,7 @@ class Trial:
 
     def _recipe(self) -> dict[str, object]:
         example = self.reference.example.sized(self.reference.batches[1])
-        fields = dict(example.tensors)
+        fields = dict(zip(self.task.fields, example.tensors.values(), strict=True))
         if not self.task.is_loss:
             output = list(self.reference.outcomes.values())[-1].outputs[self.task.output]
             fields[_TARGET] = target_of(output)
