@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 import decent_train
 import python_zoo
-from decent_train import Check, ExportError
+from decent_train import Check, ExportError, TrainingError
 from decent_train.exporting_reference import Reference
 from decent_train.exporting_ways import WAYS, Shapes, Way
-from program import PROGRAM
+from program import PROGRAM, launcher_variables
 from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, fields_of, make
 from runs import NO_CHECKPOINTS, NO_EVALUATION, Run, train
 from tensors import write_safetensors
@@ -385,6 +385,23 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("DECENT_TRAIN", str(tmp_path / "nothing"))
     with pytest.raises(FileNotFoundError, match="DECENT_TRAIN names it"):
         decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2")
+
+
+def test_inside_of_a_script_that_torchrun_has_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in launcher_variables(rank=1, workers=8, port=1).items():
+        monkeypatch.setenv(name, str(value))
+    assert decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2").path.exists()
+
+
+def test_a_program_that_fails_is_not_the_files_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No TorchScript file takes the place of the .pt2."""
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\necho 'decent-train: error: no space left' >&2\nexit 6\n")
+    failing.chmod(0o755)
+    monkeypatch.setenv("DECENT_TRAIN", str(failing))
+    with pytest.raises(TrainingError, match="^no space left$") as error:
+        decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2")
+    assert error.value.code == 6 and list(tmp_path.iterdir()) == [failing]
 
 
 def test_free_lengths(tmp_path: Path) -> None:
