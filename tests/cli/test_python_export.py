@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 import decent_train
 import python_zoo
-from decent_train import Check, ExportError
+from decent_train import Check, ExportError, TrainingError
 from decent_train.exporting.reference import Reference
 from decent_train.exporting.ways import WAYS, Shapes, Way
-from program import PROGRAM
-from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, make
+from program import PROGRAM, launcher_variables
+from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, fields_of, make
 from runs import NO_CHECKPOINTS, NO_EVALUATION, Run, train
 from tensors import write_safetensors
 
@@ -131,7 +131,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 def assert_trains_as_eager(name: str, check: Check, folder: Path) -> float:
     """The largest relative difference of a loss."""
-    row, fields = ZOO[name], ZOO[name].data()
+    row, fields = ZOO[name], fields_of(name)
     run, model, output = run_of(check, fields, row, folder), unwrapped(make(name)), check.recipe.get("output")
     if row.noisy:
         assert len(set(run.losses)) == STEPS
@@ -148,16 +148,17 @@ def test_zoo(case: str, tmp_path: Path) -> None:
     row, path, begin = ZOO[name], tmp_path / f"model.{suffix}", time.monotonic()
     if suffix in (row.refused or {}):
         with pytest.raises(ExportError, match=row.refused[suffix]) as error:
-            export(make(name), row.data(), path)
+            export(make(name), fields_of(name), path)
         assert list(tmp_path.iterdir()) == []
-        print(f"\n| {name} | {suffix} | {time.monotonic() - begin:.1f} | refused: {str(error.value).splitlines()[-1][:160]} |")
+        said = re.search(row.refused[suffix], str(error.value))
+        print(f"\n| {name} | {suffix} | {time.monotonic() - begin:.1f} s | refused: {said.group()} |")
         return
-    check = export(make(name), row.data(), path)
+    check = export(make(name), fields_of(name), path)
     seconds = time.monotonic() - begin
     assert check.format == (row.written or FORMATS).get(suffix, FORMATS[suffix])
     assert check.path.exists() and list(tmp_path.iterdir()) == [check.path]
     apart = assert_trains_as_eager(name, check, tmp_path)
-    print(f"\n| {name} | {suffix} | {seconds:.1f} | {check.format}: {apart:.1e} |")
+    print(f"\n| {name} | {suffix} | {seconds:.1f} s | {check.format}: {apart:.1e} |")
 
 
 # ---- the comparison finds what exports by hand get wrong -----------------------------------------------------------
@@ -384,6 +385,23 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("DECENT_TRAIN", str(tmp_path / "nothing"))
     with pytest.raises(FileNotFoundError, match="DECENT_TRAIN names it"):
         decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2")
+
+
+def test_inside_of_a_script_that_torchrun_has_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in launcher_variables(rank=1, workers=8, port=1).items():
+        monkeypatch.setenv(name, str(value))
+    assert decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2").path.exists()
+
+
+def test_a_program_that_fails_is_not_the_files_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No TorchScript file takes the place of the .pt2."""
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\necho 'decent-train: error: no space left' >&2\nexit 6\n")
+    failing.chmod(0o755)
+    monkeypatch.setenv("DECENT_TRAIN", str(failing))
+    with pytest.raises(TrainingError, match="^no space left$") as error:
+        decent_train.export(Net(), torch.randn(3, FEATURES), tmp_path / "m.pt2")
+    assert error.value.code == 6 and list(tmp_path.iterdir()) == [failing]
 
 
 def test_free_lengths(tmp_path: Path) -> None:

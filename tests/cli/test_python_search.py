@@ -197,7 +197,7 @@ def test_paths_start_at_the_sweep_file_and_best_yaml_holds_what_was_chosen(tmp_p
 
 
 def test_the_example_is_what_the_program_and_the_search_take(tmp_path: Path) -> None:
-    ended = run_search(ROOT / "configs" / "digits_cnn_search.yaml", "--set", f"output={tmp_path / 'out'}",
+    ended = run_search(ROOT / "configs" / "sweeps" / "digits_cnn_search.yaml", "--set", f"output={tmp_path / 'out'}",
                        "--set", "trials=1", "--set", "workers=1", "--set", "halving=null",
                        "--set", "set={train.epochs: 1, eval.every_epochs: 1, data.train.limit: 64}")
     assert ended.code == 0 and len(trials_in(tmp_path / "out")) == 1, ended

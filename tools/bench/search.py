@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 .venv/bin/python tools/bench/search.py
 
-Trains configs/digits_cnn_search.yaml one trial at a time: 30 trials drawn by TPE with halving, then all 30 points of a
+Trains configs/sweeps/digits_cnn_search.yaml one trial at a time: 30 trials drawn by TPE with halving, then all 30 points of a
 grid over the same ranges (5 learning rates x 3 weight decays x 2 topologies). Then both best points once for each of 5
 other seeds: their spread is the noise that a difference must exceed to mean anything. About 15 minutes on 2 cores.
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "python"))
 import decent_train  # noqa: E402
 from decent_train.yaml_files import read  # noqa: E402
 
-SWEEP = ROOT / "configs" / "digits_cnn_search.yaml"
+SWEEP = ROOT / "configs" / "sweeps" / "digits_cnn_search.yaml"
 SETTINGS = read(SWEEP).value["set"]
 TRIALS = 30
 SEEDS = range(1, 6)

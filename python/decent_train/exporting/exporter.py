@@ -38,8 +38,8 @@ def export(module: nn.Module, example_inputs: Inputs, path: str | os.PathLike[st
     - dynamic_shapes: as for torch.export.export, where more than the batch is to be free, such as the length of texts:
       {"x": {0: Dim("batch"), 1: Dim("length")}}.
 
-    Raises ExportError, which names what the file cannot hold and what to write instead, and FileNotFoundError if the
-    program is not there.
+    Raises ExportError, which names what the file cannot hold and what to write instead, FileNotFoundError if the
+    program is not there, and TrainingError if it fails for another reason than the file.
     """
     target = _target(path)
     notes: list[str] = []

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import os
 import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,16 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ..program import TrainingError, message_of, program
 from .error import ExportError
 from .inputs import Example
 from .outcome import Outcome, difference
 from .reference import Reference
-from ..program import TrainingError, run
 
 _TARGET = "export_target"
+_REFUSALS = (2, 5)  # exit codes that are about the file: it does not fit, or its loss is not finite
+_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_LAUNCHERS = ("TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
 _TYPES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64", torch.int64: "I64",
           torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
 
@@ -38,19 +43,22 @@ class Task:
     """The name of that output, as named_outputs() gives it."""
     is_loss: bool
     """Whether this output is the loss itself; else the loss is `mse`."""
+    fields: tuple[str, ...]
+    """The data's field for each input. A single input without a name in the example is the field x, as by default."""
 
     @staticmethod
     def of(reference: Reference) -> Task:
         """Raises ExportError if no output fits a loss of the program."""
         outcome = list(reference.outcomes.values())[-1]
         names = list(reference.example.tensors)
-        model: dict[str, object] = {} if names == ["x"] else {"inputs": {name: name for name in names}}
+        fields = names if reference.example.kwargs or len(names) > 1 else ["x"]
+        model: dict[str, object] = {} if fields == ["x"] else {"inputs": {name: name for name in names}}
         output, is_loss = _trained_output(outcome, reference.batches[1])
         if len(outcome.outputs) > 1 or output:
             model["output"] = output
         if is_loss:
-            model |= {"loss": "output", "target": names[-1]}
-        return Task(model, output, is_loss)
+            model |= {"loss": "output", "target": fields[-1]}
+        return Task(model, output, is_loss, tuple(fields))
 
     def loss_of(self, outputs: Mapping[str, Tensor]) -> Tensor:
         output = outputs[self.output]
@@ -59,7 +67,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Trial:
-    """Runs of the program with one file, in a folder that is removed afterwards."""
+    """Runs of the program with one file, in a folder that is removed afterwards. They raise ProgramRefuses, or
+    TrainingError for what is not the file's fault, such as a full disk.
+    """
 
     file: Path
     folder: Path
@@ -91,15 +101,19 @@ class Trial:
     def _run(self, *flags: object) -> None:
         recipe = self.folder / "recipe.json"
         recipe.write_text(json.dumps(self._recipe()))  # JSON is YAML
-        try:
-            run(["--config", recipe, "--quiet", *flags], cwd=self.folder)
-        except TrainingError as error:
-            text = re.sub(r"\s+", " ", str(error)).replace(f"{self.file.parent}/", "")
-            raise ProgramRefuses(text) from None
+        ended = subprocess.run([program(), "--config", recipe, "--quiet", *map(str, flags)], cwd=self.folder,
+                               env=_without_launcher(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                               errors="replace")
+        if ended.returncode == 0:
+            return
+        text = re.sub(r"\s+", " ", message_of(ended.stderr)).replace(f"{self.file.parent}/", "")
+        if ended.returncode in _REFUSALS:
+            raise ProgramRefuses(text)
+        raise TrainingError(text or f"decent-train ended with {ended.returncode}", ended.returncode)
 
     def _recipe(self) -> dict[str, object]:
         example = self.reference.example.sized(self.reference.batches[1])
-        fields = dict(example.tensors)
+        fields = dict(zip(self.task.fields, example.tensors.values(), strict=True))
         if not self.task.is_loss:
             output = list(self.reference.outcomes.values())[-1].outputs[self.task.output]
             fields[_TARGET] = target_of(output)
@@ -117,6 +131,12 @@ class Trial:
             "checkpoint": {"every_epochs": None},
             "log": {"every_steps": 1, "tensorboard": False, "progress": "off"},
         }
+
+
+def _without_launcher() -> dict[str, str]:
+    """The environment, with which the program is one worker even inside of a script that torchrun has started."""
+    return {name: value for name, value in os.environ.items()
+            if name not in _LAUNCHER and not name.startswith(_LAUNCHERS)}
 
 
 def target_of(output: Tensor) -> Tensor:
