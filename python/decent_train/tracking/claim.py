@@ -14,8 +14,8 @@ from .tracker import Options
 
 
 class Claim:
-    """A lock on a file of decent-track's own, kept as long as this object lives; the system frees it when the process ends.
-    Two processes would send the same lines at once.
+    """A lock on a file of decent-track's own, kept as long as this object lives; the system frees it when the process
+    ends. Two processes would send the same lines at once.
     """
 
     def __init__(self, folder: RunFolder, tracker: str, options: Options, state: Path | None = None,
@@ -29,8 +29,8 @@ class Claim:
             base.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise TrackingError(f"cannot write to '{base}': {error.strerror}; choose another place for decent-track's locks with "
-                                "--state DIR", 6) from error
+            raise TrackingError(f"cannot write to '{base}': {error.strerror}; choose another place for decent-track's "
+                                "locks with --state DIR", 6) from error
         self._take(folder, patience_s)
 
     def __del__(self) -> None:
@@ -42,8 +42,8 @@ class Claim:
         while not self._try():
             if time.monotonic() >= end:
                 holder = os.pread(self._fd, 100, 0).decode(errors="replace").strip()
-                raise TrackingError(f"another decent-track (process {holder}) sends the run in '{folder.path}' to the same "
-                                    "place already")
+                raise TrackingError(f"another decent-track (process {holder}) sends the run in '{folder.path}' to the "
+                                    "same place already")
             time.sleep(0.1)
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)

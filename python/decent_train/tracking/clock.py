@@ -6,8 +6,9 @@ from typing import Any
 
 
 class Clock:
-    """The time of a line is worked out from the run's files alone, so that it is the same whoever sends the line, and when:
-    the time of the start that trained the step, plus `step_ms` of every step since then. Evaluating and saving are not in it.
+    """The time of a line is worked out from the run's files alone, so that it is the same whoever sends the line, and
+    when: the time of the start that trained the step, plus `step_ms` of every step since then. Evaluating and saving
+    are not in it.
     """
 
     def __init__(self, starts: list[tuple[int, float]]) -> None:

@@ -67,8 +67,8 @@ def _stop(stop: threading.Event) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="decent-track", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        description="Sends the figures, settings and models of runs to a tracker. A run that goes on is followed to its end. A "
-                    "run is only read; what a tracker has got it does not get again.")
+        description="Sends the figures, settings and models of runs to a tracker. A run that goes on is followed to its "
+                    "end. A run is only read; what a tracker has got it does not get again.")
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="the output folder of a run")
     parser.add_argument("--to", required=True, choices=TRACKERS, help="the tracker")
     parser.add_argument("--project", default="decent-train", metavar="NAME",
@@ -78,11 +78,12 @@ def _parser() -> argparse.ArgumentParser:
                        help="send what there is now, even if the run goes on")
     modes.add_argument("--follow", dest="mode", action="store_const", const="follow",
                        help="follow until the run has completed, over stops, kills and resumes")
-    modes.add_argument("--beside", type=_positive, metavar="PID", help="follow until this process has ended; errors are warnings")
+    modes.add_argument("--beside", type=_positive, metavar="PID",
+                       help="follow until this process has ended; errors are warnings")
     parser.add_argument("--no-artifacts", dest="artifacts", action="store_false", help="send no models and other files")
     parser.add_argument("--uri", metavar="URI", help="mlflow: the server or database (default: MLFLOW_TRACKING_URI)")
-    parser.add_argument("--dir", type=Path, metavar="DIR", help="tensorboard, wandb: where their files go (default: beside the "
-                        "run's folder); trackio: its store")
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="tensorboard, wandb: where their files go (default: "
+                        "beside the run's folder); trackio: its store")
     parser.add_argument("--host", default="127.0.0.1", help="prometheus: the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, default=9464, help="prometheus: the port to listen on (default: 9464)")
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS",

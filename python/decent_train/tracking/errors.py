@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class TrackingError(RuntimeError):
-    """An error that the user can do something about. `code` is the exit code of decent-track: 2 for a wrong option, folder
-    or installation, 3 for a tracker that does not answer, 6 for a place that cannot be written to.
+    """An error that the user can do something about. `code` is the exit code of decent-track: 2 for a wrong option,
+    folder or installation, 3 for a tracker that does not answer, 6 for a place that cannot be written to.
     """
 
     def __init__(self, message: str, code: int = 2) -> None:

@@ -39,7 +39,8 @@ class Plan:
     beside: Process | None = None  # follow each run until this process has ended
     patience_s: float = 60  # how long a tracker is asked in vain where no more is to come
     say: Callable[[str], None] = lambda text: None  # for warnings
-    claim: Callable[[RunFolder], object] = lambda folder: None  # keeps others from sending the run while the result lives
+    # Keeps others from sending the run as long as the result lives.
+    claim: Callable[[RunFolder], object] = lambda folder: None
 
 
 class Feed:

@@ -16,8 +16,8 @@ from .errors import TrackingError
 
 _MARKS = ("recipe.yaml", "metrics.jsonl", "run.json", "checkpoints")
 # What a run leaves at its end, and what tells how to use it.
-_FILES = ("model.pt", "model.pt2", "model.onnx", "model.safetensors", "adapters.safetensors", "recipe.yaml", "data.json",
-          "report.html")
+_FILES = ("model.pt", "model.pt2", "model.onnx", "model.safetensors", "adapters.safetensors", "recipe.yaml",
+          "data.json", "report.html")
 
 
 class RunFolder:
@@ -91,9 +91,7 @@ class RunFolder:
 
     def starts_text(self) -> str:
         """A line for each start."""
-        return "\n".join(f"{each.get('time')}: after step {each.get('step')}, workers: {each.get('workers')}"
-                         + "".join(f"; {topic}: {was or 'none'} -> {now or 'none'}" for topic, was, now in each.get("changed", []))
-                         for each in self.starts)
+        return "\n".join(_start_text(start) for start in self.starts)
 
     def lives(self) -> bool:
         """Whether a program holds the folder. Looks as the program itself does when it only looks: a shared lock for an
@@ -118,9 +116,14 @@ class RunFolder:
         return [self.path / name for name in _FILES if (self.path / name).is_file()]
 
 
+def _start_text(start: dict[str, Any]) -> str:
+    changes = [f"; {topic}: {was or 'none'} -> {now or 'none'}" for topic, was, now in start.get("changed", [])]
+    return f"{start.get('time')}: after step {start.get('step')}, workers: {start.get('workers')}" + "".join(changes)
+
+
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings with dots: {"optimizer": {"lr": 1}} gives {"optimizer.lr": 1}. A source of data is a setting of its own for
-    each of its entries.
+    """Settings with dots: {"optimizer": {"lr": 1}} gives {"optimizer.lr": 1}. A source of data is a setting of its own
+    for each of its entries.
     """
     result: dict[str, Any] = {}
     for key, value in values.items():

@@ -27,9 +27,9 @@ _POLL_S = 0.5
 
 def track(folders: str | Path | Iterable[str | Path], to: str, *, project: str = "decent-train", uri: str | None = None,
           dir: str | Path | None = None, follow: bool = False, artifacts: bool = True) -> None:
-    """Sends the runs in these folders to a tracker ("mlflow", "wandb", "trackio", "tensorboard") and returns when they are
-    sent: all there is of a run that is over; a run that goes on is followed to its end, with `follow` over stops and resumes,
-    too. `uri` and `dir` as --uri and --dir of decent-track. Raises TrackingError.
+    """Sends the runs in these folders to a tracker ("mlflow", "wandb", "trackio", "tensorboard") and returns when they
+    are sent: all there is of a run that is over; a run that goes on is followed to its end, with `follow` over stops
+    and resumes, too. `uri` and `dir` as --uri and --dir of decent-track. Raises TrackingError.
     """
     paths = [Path(folders)] if isinstance(folders, (str, Path)) else [Path(folder) for folder in folders]
     if to == "prometheus":
@@ -53,14 +53,15 @@ def tracker_class(name: str) -> Callable[[RunFolder, Options], Tracker]:
 
 
 def follow_all(folders: list[Path], plan: Plan, stop: threading.Event | None = None) -> None:
-    """Returns when all runs are sent, or once `stop` is set and all that is there by then is sent. A run that cannot be sent
-    does not keep back the others. Raises TrackingError for the first that could not.
+    """Returns when all runs are sent, or once `stop` is set and all that is there by then is sent. A run that cannot be
+    sent does not keep back the others. Raises TrackingError for the first that could not.
     """
     stop = stop or threading.Event()
     feeds = [Feed(folder, plan) for folder in folders]
     for feed in feeds:
         if plan.beside is None and not feed.folder.is_run():
-            raise TrackingError(f"'{feed.folder.path}' holds no run: it has none of recipe.yaml, metrics.jsonl and run.json")
+            raise TrackingError(f"'{feed.folder.path}' holds no run: it has none of recipe.yaml, metrics.jsonl, "
+                                "run.json")
     errors: list[TrackingError] = []
     going = list(feeds)
     try:

@@ -12,7 +12,8 @@ _FORMAT = 1
 
 
 class Ledger:
-    """The lines that a tracker holds and that count: where other workers trained steps again, those of the last time."""
+    """The lines that a tracker holds and that count: where other workers trained steps again, those of the last time.
+    """
 
     def __init__(self) -> None:
         self.train = Steps()

@@ -33,7 +33,8 @@ class News:
         self._added: dict[str, int] = {}  # seen
 
     def row(self, line: dict[str, Any]) -> Row | None:
-        """What the tracker has to get; None if it has it, or if the line is of a kind that this version does not know."""
+        """What the tracker has to get; None if it has it, or if the line is of a kind that this version does not know.
+        """
         time = self.clock.at(line)
         if line["kind"] != "eval":
             self.ended = str(line.get("status")) if line["kind"] == "end" else None

@@ -15,8 +15,8 @@ _CHUNK = 1 << 20
 
 
 class Reader:
-    """Gives the whole lines of a file that grows. A run that resumes puts a shortened file in its place: then reading begins
-    anew. The file is opened to be read only, and may not be there yet.
+    """Gives the whole lines of a file that grows. A run that resumes puts a shortened file in its place: then reading
+    begins anew. The file is opened to be read only, and may not be there yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,8 +33,8 @@ class Reader:
         self._fd = -1
 
     def lines(self, final: bool = False) -> list[dict[str, Any]]:
-        """The lines of the next part of the file; none if nothing is new. `final`: nobody writes any more, so a last line
-        that is whole but for its line end counts.
+        """The lines of the next part of the file; none if nothing is new. `final`: nobody writes any more, so a last
+        line that is whole but for its line end counts.
         """
         self.is_afresh = False
         if not self._is_at_hand():

@@ -9,8 +9,8 @@ _MOST_RANGES = 100
 
 
 class Steps:
-    """Steps are added in rising order, as a run reaches them. They are kept as ranges (first, last, stride), so that lines at
-    regular intervals take one range, however many they are.
+    """Steps are added in rising order, as a run reaches them. They are kept as ranges (first, last, stride), so that
+    lines at regular intervals take one range, however many they are.
     """
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:

@@ -20,7 +20,8 @@ _LABELS = ("run", "id")
 
 
 class PrometheusTracker:
-    """Holds nothing: Prometheus keeps the history of what it has asked for. All runs of the process share one server."""
+    """Holds nothing: Prometheus keeps the history of what it has asked for. All runs of the process share one server.
+    """
 
     def __init__(self, folder: RunFolder, options: Options) -> None:
         self.sent = Ledger()
@@ -60,7 +61,8 @@ def _exporter(host: str, port: int):  # noqa: ANN202 - a function from a name an
     try:
         start_http_server(port, host, registry)
     except OSError as error:
-        raise TrackingError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another with --port") from error
+        raise TrackingError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another with "
+                            "--port") from error
     known: dict[str, Gauge] = {}
 
     def gauge(name: str, meaning: str) -> Gauge:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -26,11 +25,12 @@ from .tracker import Options
 
 # Beside the figures of each line: which line it is. TensorBoard shows nothing of a plugin that it does not have.
 _LINE = "decent_train/line"
+_QUEUE = 1000  # records on their way to the file
 
 
 class TensorboardTracker:
-    """Each process writes a file of its own. A record has all figures of a line and says which line it is, so the files tell
-    what they hold; a record that was being written when the process was killed counts for nobody.
+    """Each process writes a file of its own. A record has all figures of a line and says which line it is, so the files
+    tell what they hold; a record that was being written when the process was killed counts for nobody.
     """
 
     def __init__(self, folder: RunFolder, options: Options) -> None:
@@ -42,7 +42,7 @@ class TensorboardTracker:
             for identity in _lines_in(self.logdir):
                 self.sent.note(identity)
             _wait_for_a_new_name(self.logdir)
-            self._writer = EventFileWriter(str(self.logdir), filename_suffix=f".{socket.gethostname()}")
+            self._writer = EventFileWriter(str(self.logdir), max_queue_size=_QUEUE)
         except OSError as error:
             raise _cannot_write(self.logdir, error) from error
         self.describe()

@@ -23,7 +23,8 @@ _LINE = "line"
 
 
 class TrackioTracker:
-    """A row of the store has all figures of a line and an id that is the line's: a second row with the id is not taken."""
+    """A row of the store has all figures of a line and an id that is the line's: a second row with the id is not taken.
+    """
 
     def __init__(self, folder: RunFolder, options: Options) -> None:
         if options.dir:  # read when trackio is imported
@@ -44,7 +45,8 @@ class TrackioTracker:
     def _read(self) -> None:
         path = self._store.init_db(self._project)
         with sqlite3.connect(path) as store:
-            query = "SELECT json_extract(metrics, '$.line') FROM metrics WHERE run_id = ? AND log_id LIKE '%]' ORDER BY id"
+            query = ("SELECT json_extract(metrics, '$.line') FROM metrics WHERE run_id = ? AND log_id LIKE '%]' "
+                     "ORDER BY id")
             for (line,) in store.execute(query, (self._folder.id,)):
                 identity = json.loads(line)
                 self.sent.note(identity)
@@ -77,7 +79,8 @@ class TrackioTracker:
             timestamps=[datetime.fromtimestamp(first, timezone.utc).isoformat()], run_id=self._folder.id,
             config={**self._folder.settings, **{f"run {word}": text for word, text in self._folder.facts().items()},
                     "run history": self._folder.starts_text(), "run folder": str(self._folder.path.resolve()),
-                    "_Created": datetime.fromtimestamp(first, timezone.utc).isoformat(), "_Username": None, "_Group": None}))
+                    "_Created": datetime.fromtimestamp(first, timezone.utc).isoformat(), "_Username": None,
+                    "_Group": None}))
 
     def tell(self, status: str) -> None:
         """Trackio keeps no such thing while more may follow."""
@@ -108,7 +111,8 @@ class TrackioTracker:
         except sqlite3.OperationalError as error:
             raise Unreachable(f"Trackio's store '{self._store_path()}' cannot be written to: {error}") from error
         except OSError as error:
-            raise TrackingError(f"cannot write to Trackio's store '{self._store_path()}': {error.strerror or error}", 6) from error
+            raise TrackingError(f"cannot write to Trackio's store '{self._store_path()}': {error.strerror or error}",
+                                6) from error
 
 
 def _replaces(identity: list[Any]) -> bool:

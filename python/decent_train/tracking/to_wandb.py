@@ -22,23 +22,23 @@ from .wandb_file import rows_in, wait_until_closed
 
 Answer = TypeVar("Answer")
 
-# Columns of each row: which line it is, and what is on the x axis. wandb's own step counts rows and can only rise, while steps
-# of a run may be trained again by other workers.
+# Columns of each row: which line it is, and what is on the x axis. wandb's own step counts rows and can only rise, while
+# steps of a run may be trained again by other workers.
 _LINE, _STEP = "line", "step"
 _EXIT_CODES = {"completed": 0, "running": 0, "stopped": 75, "failed": 1, "killed": 137}
 
 
 class WandbTracker:
-    """The rows say which lines they are. Offline they are read back from the files that earlier processes left (a process
-    that was killed leaves a file that breaks off); online the server says which row was the last.
+    """The rows say which lines they are. Offline they are read back from the files that earlier processes left (a
+    process that was killed leaves a file that breaks off); online the server says which row was the last.
     """
 
     def __init__(self, folder: RunFolder, options: Options) -> None:
         base = options.dir or Path(os.environ.get("WANDB_DIR") or folder.path.resolve().parent)
         self._folder = folder
         self.sent = Ledger()
-        quiet = wandb.Settings(silent=True, console="off", disable_git=True, disable_code=True, disable_job_creation=True,
-                               x_disable_stats=True, x_disable_meta=True, init_timeout=30)
+        quiet = wandb.Settings(silent=True, console="off", disable_git=True, disable_code=True,
+                               disable_job_creation=True, x_disable_stats=True, x_disable_meta=True, init_timeout=30)
         is_offline = os.environ.get("WANDB_MODE") == "offline"
         files = sorted((base / "wandb").glob(f"offline-run-*-{folder.id}/run-{folder.id}.wandb")) if is_offline else []
         for file in files:
@@ -48,8 +48,8 @@ class WandbTracker:
         except OSError as error:
             raise TrackingError(f"cannot write to '{base}': {error.strerror or error}", 6) from error
         self._run = _asked(lambda: wandb.init(
-            project=options.project, id=folder.id, name=folder.name, dir=str(base), resume=None if is_offline else "allow",
-            config=self._config(), settings=quiet, reinit="create_new"))
+            project=options.project, id=folder.id, name=folder.name, dir=str(base),
+            resume=None if is_offline else "allow", config=self._config(), settings=quiet, reinit="create_new"))
         if not is_offline:
             self._ask_server()
         self._run.define_metric(_STEP, hidden=True)
@@ -100,7 +100,8 @@ def _lines_in(files: list[Path]) -> Iterator[list]:
 def _lines_at(run: wandb.Run) -> Iterator[list]:
     if not run.resumed:
         return
-    rows = _asked(lambda: wandb.Api().run(f"{run.entity}/{run.project}/{run.id}").scan_history(keys=[_LINE], page_size=10000))
+    place = f"{run.entity}/{run.project}/{run.id}"
+    rows = _asked(lambda: wandb.Api().run(place).scan_history(keys=[_LINE], page_size=10000))
     for row in rows:
         yield json.loads(row[_LINE])
 
@@ -109,8 +110,8 @@ def _asked(call: Callable[[], Answer]) -> Answer:
     try:
         return call()
     except wandb.errors.AuthenticationError as error:
-        raise TrackingError(f"wandb refuses: {' '.join(str(error).split())}; log in with `wandb login`, or write to files with "
-                            "WANDB_MODE=offline") from error
+        raise TrackingError(f"wandb refuses: {' '.join(str(error).split())}; log in with `wandb login`, or write to files "
+                            "with WANDB_MODE=offline") from error
     except (wandb.errors.CommError, wandb.errors.Error) as error:
         raise Unreachable(f"wandb does not answer: {' '.join(str(error).split())}") from error
     except OSError as error:

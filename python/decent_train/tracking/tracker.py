@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .folder import RunFolder
 from .ledger import Ledger
 from .row import Row
 
@@ -24,15 +23,15 @@ class Options:
 
 
 class Tracker(Protocol):
-    """One run at a tracker. Its constructor takes the run's folder and the options, finds the run there or begins it, and
-    raises Unreachable if the tracker does not answer and TrackingError if the user has to do something.
+    """One run at a tracker. Its constructor takes the run's folder and the options, finds the run there or begins it,
+    and raises Unreachable if the tracker does not answer and TrackingError if the user has to do something.
     """
 
     sent: Ledger  # what the tracker holds
 
     def send(self, rows: deque[Row]) -> None:
-        """Takes rows from the left once the tracker holds them. Raises Unreachable; the rows that are left are not there, or
-        it does no harm to send them again.
+        """Takes rows from the left once the tracker holds them. Raises Unreachable; the rows that are left are not
+        there, or it does no harm to send them again.
         """
 
     def describe(self) -> None:
@@ -42,6 +41,6 @@ class Tracker(Protocol):
         """How the run stands: completed, stopped, failed, killed or running. More may follow. Raises Unreachable."""
 
     def finish(self, status: str, files: list[Path]) -> None:
-        """The end of the sending. `status` as for tell(); `files`: models and what belongs to them, empty if the user wants
-        none. Raises Unreachable.
+        """The end of the sending. `status` as for tell(); `files`: models and what belongs to them, empty if the user
+        wants none. Raises Unreachable.
         """
