@@ -17,10 +17,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from program import PROGRAM, ROOT, Ended, environment, run_commands
+from runs import merged, recipe, write_recipe
 from supervised import processes_of
 
 PYTHON = sys.executable
 WAIT_S = 60
+# A second or two.
+LONG = recipe(train={"steps": 600}, parallel={"topology": "ring"}, eval={"every_steps": 200},
+              checkpoint={"every_steps": 100, "keep": 2}, log={"every_steps": 10, "tensorboard": False})
+ENDLESS = merged(LONG, {"train": {"steps": 10_000_000}, "eval": {"every_steps": None}, "checkpoint": {"every_steps": 20}})
+STARTS = "import decent_train, sys\n"
 
 
 def surroundings(**extra: object) -> dict[str, str]:
@@ -30,6 +36,11 @@ def surroundings(**extra: object) -> dict[str, str]:
 
 def run_script(folder: Path, text: str, **extra: object) -> Ended:
     return run_commands([[PYTHON, "-c", text]], [surroundings(**extra)], folder)[0]
+
+
+def training(folder: Path, settings: dict, more: str = "") -> str:
+    """A script that trains the recipe with two workers; its recipe file is what marks the processes."""
+    return f"{STARTS}run = decent_train.train({str(write_recipe(folder, settings))!r}, workers=2{more})\nprint(run.status)\n"
 
 
 class Script:

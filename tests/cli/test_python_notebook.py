@@ -23,9 +23,8 @@ from decent_train import Run
 from program import ROOT
 from runs import Run as OtherRun
 from runs import merged, write_recipe
-from scripts import surroundings
+from scripts import ENDLESS, LONG, surroundings
 from supervised import processes_of, wait_until
-from test_python_training import ENDLESS, LONG
 
 NOTEBOOK = ROOT / "examples" / "python" / "digits.ipynb"
 WAIT_S = 120

@@ -26,9 +26,8 @@ from program import ROOT
 from runs import DIGITS, DIGITS_CNN, merged, recipe
 from runs import Run as OtherRun
 from runs import train as train_otherwise
-from scripts import Script, run_script
+from scripts import ENDLESS, Script, run_script, training
 from supervised import processes_of, wait_until
-from test_python_training import ENDLESS, training
 
 if TYPE_CHECKING:
     from browser import Page

@@ -16,16 +16,11 @@ from program import ROOT
 from runs import DIGITS_MLP, TIMES, merged, recipe, write_recipe
 from runs import Run as OtherRun
 from runs import train as train_otherwise
-from scripts import Script, run_script
+from scripts import ENDLESS, LONG, STARTS, Script, run_script, training
 from supervised import processes_of, states_of
 from tensors import read_safetensors, same_bits, write_safetensors
 
 CTRL_C = b"\x03"
-# A second or two.
-LONG = recipe(train={"steps": 600}, parallel={"topology": "ring"}, eval={"every_steps": 200},
-              checkpoint={"every_steps": 100, "keep": 2}, log={"every_steps": 10, "tensorboard": False})
-ENDLESS = merged(LONG, {"train": {"steps": 10_000_000}, "eval": {"every_steps": None}, "checkpoint": {"every_steps": 20}})
-STARTS = "import decent_train, sys\n"
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +28,6 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
-
-
-def training(folder: Path, settings: dict, more: str = "") -> str:
-    """A script that trains the recipe with two workers; its recipe file is what marks the processes."""
-    return f"{STARTS}run = decent_train.train({str(write_recipe(folder, settings))!r}, workers=2{more})\nprint(run.status)\n"
 
 
 def same_weights(one: Run, other: OtherRun) -> bool:
