@@ -29,6 +29,12 @@ ENDLESS = merged(LONG, {"train": {"steps": 10_000_000}, "eval": {"every_steps": 
 STARTS = "import decent_train, sys\n"
 
 
+# Tests that were started in the background, or by nohup, ignore these signals, and so would the scripts that they start.
+for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, default)
+
+
 def surroundings(**extra: object) -> dict[str, str]:
     """Of a user of the clone; the tests' program."""
     return environment(PYTHONPATH=ROOT / "python", DECENT_TRAIN=PROGRAM, **extra)

@@ -120,3 +120,11 @@ def test_an_unknown_service(tmp_path: Path) -> None:
     ended = trained(tmp_path, service="mlflo")
     assert ended.code == 2
     assert_says(ended.err, "log.track", "did you mean 'mlflow'?")
+
+
+def test_the_services_are_those_of_decent_track() -> None:
+    from decent_train.tracking.follow import TRACKERS
+
+    ended = run_alone(DIGITS, "--print-config", "--set", "log.track=nothing")
+    assert ended.code == 2
+    assert_says(ended.err, f"expected one of {', '.join(TRACKERS)} or null")
