@@ -280,7 +280,7 @@ def _replace(file: Path, text: str) -> None:
 def train_lines(first: int, last: int, shift: float = 0.0) -> list[dict]:
     """The fields of the program's; `shift` tells the figures of other workers apart."""
     return [{"kind": "train", "step": step, "epoch": step / 64, "loss": 1 / step + shift, "loss_mean": 1.5 / step + shift,
-             "lr": 0.5 * 0.999**step, "samples_per_s": 100.0 + step, "step_ms": 2.0 + step % 3, "comm_wait_ms": 0.5,
+             "lr": 0.5 / (1 + step), "samples_per_s": 100.0 + step, "step_ms": 2.0 + step % 3, "comm_wait_ms": 0.5,
              "data_wait_ms": 0.25} for step in range(first, last + 1)]
 
 
