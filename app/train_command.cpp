@@ -1,3 +1,4 @@
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -23,7 +24,8 @@ namespace {
   // others while they are saving.
   const std::filesystem::path saved = program.trainer->save_stopped();
   team.agree("stop", [&] { program.trainer->note_end("stopped"); });
-  if (tracker) tracker->wait();
+  // Not as long as others wait for what this worker says.
+  if (tracker) tracker->wait(std::chrono::seconds(5));
   const Stop stop = team.control().stop();
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.cause() + ". Saved '" + saved.string() +

@@ -9,10 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO
+from typing import IO, Any
+
+from .program import environment
 
 # Becomes the program after it has asked the kernel for a SIGTERM at the end of its parent, on which the program saves. Not
 # preexec_fn of subprocess: its code would run in a copy of this process, whose other threads may hold locks.
@@ -31,22 +34,28 @@ _TICK_S = 0.1
 _SAVES_S = 30  # after a first signal: a step and a save
 
 
-class Child:
-    """The program in a session of its own, so that a Ctrl-C in the terminal reaches Python alone, which then decides.
+def start(command: Sequence[str], *, stdout: IO[Any] | int, stderr: IO[Any] | int, cwd: Path | None = None,
+          variables: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Starts the program in a session of its own: a Ctrl-C in the terminal reaches Python alone, which then decides.
 
-    The kernel's signal at the end of the parent comes at the end of the *thread* that started the child: that thread must wait
-    for it here.
+    The kernel's signal at the end of the parent comes at the end of the *thread* that has started the child: that thread must
+    wait for it.
     """
+    launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
+    # SIGINT stays blocked until the program takes signals; its workers clear what is blocked.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen(launch, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd,
+                                env={**environment(), **(variables or {})}, start_new_session=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Child:
+    """The program while Python waits for it. See start()."""
 
     def __init__(self, command: Sequence[str], stdout: IO[str] | int) -> None:
-        launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
-        # SIGINT stays blocked until the program takes signals; its workers clear what is blocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process = subprocess.Popen(launch, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                                            start_new_session=True)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.process = start(command, stdout=stdout, stderr=subprocess.PIPE)
         self.asked = 0  # how often it was asked to stop
         self.suspended = 0  # how often
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,10 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parent
 _IN_WHEEL = _PACKAGE / "bin" / "decent-train"
 _IN_CLONE = _PACKAGE.parents[1] / "build" / "bin" / "decent-train"
+# What launchers tell their workers (docs/slurm.md).
+_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_LAUNCHERS = ("TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
+_NAME = "decent-train: "
 
 
 class TrainingError(RuntimeError):
@@ -30,7 +35,7 @@ def program() -> Path:
     """
     named = os.environ.get("DECENT_TRAIN")
     if named:
-        return _existing(Path(named), "DECENT_TRAIN names it")
+        return _existing(Path(named).absolute(), "DECENT_TRAIN names it")
     if not _is_wheel():
         return _existing(_IN_CLONE, "build it first: tools/quickstart, or cmake --preset release && cmake --build build")
     problem = _torch_problem(_PACKAGE.parent)
@@ -41,16 +46,34 @@ def program() -> Path:
 
 def run(arguments: Sequence[object], cwd: str | Path | None = None) -> str:
     """Runs the program to its end and returns what it printed. Raises TrainingError if it fails."""
-    ended = subprocess.run([program(), *map(str, arguments)], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True,
-                           text=True, errors="replace")
+    ended = subprocess.run([program(), *map(str, arguments)], cwd=cwd, env=environment(), stdin=subprocess.DEVNULL,
+                           capture_output=True, encoding="utf-8", errors="replace")
     if ended.returncode != 0:
-        raise TrainingError(message_of(ended.stderr) or f"decent-train ended with {ended.returncode}", ended.returncode)
+        raise error_of(ended.returncode, message_of(ended.stderr))
     return ended.stdout
 
 
+def environment() -> dict[str, str]:
+    """This process's environment without what a launcher says to its workers: the program then is no worker of a launcher that
+    has started this process, such as torchrun or srun.
+    """
+    return {name: value for name, value in os.environ.items()
+            if name not in _LAUNCHER and not name.startswith(_LAUNCHERS)}
+
+
+def error_of(code: int, message: str) -> TrainingError:
+    """The error for a program that ended with this exit code, or with minus a signal, as subprocess has it."""
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return TrainingError(message or f"decent-train {how}", 128 - code if code < 0 else code)
+
+
 def message_of(stderr: str) -> str:
-    """The program's message, without the name that it puts before an error."""
-    return stderr.strip().removeprefix("decent-train: error: ")
+    """The program's message, which begins with the first line that begins with its name; warnings may stand before it. Its name
+    is left out.
+    """
+    lines = stderr.strip().splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith(_NAME)), 0)
+    return "\n".join(line.removeprefix(_NAME).removeprefix("error: ") for line in lines[first:])
 
 
 def settings(values: Mapping[str, object]) -> list[str]:
@@ -58,7 +81,7 @@ def settings(values: Mapping[str, object]) -> list[str]:
     set one by one; but a mapping that is empty, or whose keys are names of other things (with dots in them, or no texts), is the
     value of a key. Raises TypeError for a value that no recipe can hold.
     """
-    return [flag for key, value in _leaves(values, "") for flag in ("--set", f"{key}={yaml_text(value)}")]
+    return [flag for key, value in leaves(values) for flag in ("--set", f"{key}={yaml_text(value)}")]
 
 
 def yaml_text(value: object) -> str:
@@ -103,12 +126,13 @@ def _torch_problem(site: Path) -> str | None:
     return f"it was built for torch {TORCH_VERSION}, and '{site}' has torch {version}: pip install torch=={TORCH_VERSION}"
 
 
-def _leaves(values: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+def leaves(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The keys that settings() sets, with dots, and their values."""
     for key, value in values.items():
         if not isinstance(key, str) or not key:
             raise TypeError(f"a key of a recipe is a text, not {key!r}")
         if isinstance(value, Mapping) and value and all(isinstance(each, str) and each.isidentifier() for each in value):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

@@ -11,6 +11,8 @@ import sys
 import time
 from typing import IO, Any
 
+from .program import message_of
+
 _BETWEEN_UPDATES_S = 0.25  # of a notebook's display
 _STEP = re.compile(r"step +(\d+)/(\d+) ")
 _CONTROL = re.compile(r"\x1b\[K")
@@ -164,14 +166,10 @@ class Messages:
         if self._rest:
             self._take(self._rest)
             self._rest = ""
-        return "\n".join(_without_name(line) for line in self._kept).strip()
+        return message_of("\n".join(self._kept))
 
     def _take(self, line: str) -> None:
         if self._kept or line.startswith("decent-train: "):
             self._kept.append(line)
         elif line.strip():
             self._view.say(line)
-
-
-def _without_name(line: str) -> str:
-    return line.removeprefix("decent-train: ").removeprefix("error: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tempfile
@@ -17,6 +16,7 @@ from .checkpoint import Checkpoint, checkpoints_in
 from .page import Page, compare
 from .printed_recipe import read_printed
 from .program import run, yaml_text
+from .run_lock import is_held
 from .sources import source_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Run:
     @property
     def status(self) -> str:
         """running, completed, stopped (by a signal, after saving), failed, or killed: it ended and could not say so."""
-        if self._is_locked():
+        if is_held(self.folder):
             return "running"
         end = next((line for line in reversed(self.lines("end"))), None)
         return str(end["status"]) if end is not None else "killed"
@@ -243,17 +243,6 @@ class Run:
         except (ValueError, KeyError, TypeError):
             warnings.warn(f"'{self.folder / 'metrics.jsonl'}': a line cannot be read: {text[:80]!r}", stacklevel=4)
             return None
-
-    def _is_locked(self) -> bool:
-        """Whether a process has the lock of a run. Other runs wait a second for those who only look."""
-        try:
-            with (self.folder / ".lock").open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return False
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
 
 
 def _figures_text(line: Line) -> str:

@@ -6,7 +6,6 @@ import codecs
 import json
 import os
 import re
-import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from pathlib import Path
 from .checkpoint import Checkpoint
 from .child import Child, Keys
 from .printed_recipe import read_printed
-from .program import TrainingError, program, run, settings, yaml_text
+from .program import TrainingError, error_of, program, run, settings, yaml_text
 from .progress import Messages, View, view_for
 from .runs import Run
 
@@ -95,9 +94,11 @@ def _name_for(recipe: Mapping[str, object]) -> str:
 
 
 def _absolute(paths: object) -> object:
+    """As the text of a recipe whose folder is not the working folder. A path that begins with a variable stays as it is."""
     if isinstance(paths, (list, tuple)):
         return [_absolute(path) for path in paths]
-    return str(Path(paths).absolute()) if isinstance(paths, (str, os.PathLike)) else paths
+    is_path = isinstance(paths, (str, os.PathLike)) and not str(paths).startswith("${")
+    return str(Path(paths).absolute()) if is_path else paths
 
 
 def _place_of(resume: str | os.PathLike[str] | Run | Checkpoint) -> str:
@@ -127,12 +128,12 @@ def _supervise(flags: Sequence[str], folder: Path, view: View) -> Run:
 
 
 def _error_of(code: int, message: str, folder: Path, interrupted: bool) -> BaseException:
-    ended = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+    error = error_of(code, message)
     if not interrupted:
-        return TrainingError(message or f"decent-train: {ended}", 128 - code if code < 0 else code)
+        return error
     run_so_far = Run(folder) if Run.is_run(folder) else None
     if code == 0:
         return Stopped(f"the training had completed already: '{folder}'", run_so_far)
     if code == _STOPPED:
         return Stopped(f'{message} (train(.., resume="auto"))', run_so_far)
-    return Stopped(message or f"the training was ended at once: {ended}", run_so_far)
+    return Stopped(str(error), run_so_far)

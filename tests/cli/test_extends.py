@@ -21,7 +21,7 @@ BASE = {"name": "base", "output": "out", "model": {"path": str(MODEL)},
         "train": {"epochs": 3}, "optimizer": {"name": "sgd", "lr": 0.25, "momentum": 0.5},
         "parallel": {"topology": "ring"}, "eval": {"metrics": ["accuracy", "top2"]}}
 # Of the keys that the cases set to null, those whose type in docs/recipe.md ends in "or null".
-NULL_IS_A_VALUE = {"data.eval", "eval.every_epochs", "train.epochs"}
+NULL_IS_A_VALUE = {"data.eval", "data.eval.limit", "eval.every_epochs", "train.epochs"}
 
 Recipe = dict[str, object]
 
@@ -93,6 +93,7 @@ CASES: dict[str, dict[str, Recipe]] = {
     "null removes": own(optimizer={"momentum": None}),
     "null removes a section": own(optimizer=None),
     "null removes inside a source": own(data={"eval": {"limit": None}}, model={"loss": None}),
+    "null is a value inside a source": own(data={"train": {"limit": 30}, "eval": {"limit": None}}),
     "null removes the name": own(name=None, output=None),
     "null for a key that is not there": own(schedule={"warmup_steps": None}),
     "null for a section that is not there": own(schedule=None, checkpoint=None),

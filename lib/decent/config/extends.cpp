@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "decent/config/environment.h"
+#include "decent/config/keys.h"
 #include "decent/config/scalars.h"
-#include "decent/config/table.h"
+#include "decent/config/schema.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
@@ -19,29 +20,47 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExtends = "extends";
 
-// Whether the key is one of the recipe, a section of it, or inside of a key whose value has keys of
-// its own (a source, a custom topology), which depend on other values.
-bool may_be_key(const std::string& path, const std::vector<KeyInfo>& keys) {
-  return std::any_of(keys.begin(), keys.end(), [&](const KeyInfo& key) {
-    return key.name == path || key.name.starts_with(path + ".") || path.starts_with(key.name + ".");
-  });
-}
+// What merging has to know of the keys of recipes.
+class Keys {
+ public:
+  explicit Keys(const Names& names) : keys_(recipe_keys(names)) {
+    for (const NamedOptions& format : names.formats)
+      source_table(format).describe("", names, keys_of_sources_);
+  }
 
-bool has_null_as_value(const std::string& path, const std::vector<KeyInfo>& keys) {
-  const auto key = find_key(path, keys);
-  return key && key->type.ends_with(" or null");
-}
+  // Whether the key is one of the recipe, a section of it, or inside of a key whose value has keys
+  // of its own (a source, a custom topology), which depend on other values.
+  bool may_be_key(const std::string& path) const {
+    return std::any_of(keys_.begin(), keys_.end(), [&](const KeyInfo& key) {
+      return key.name == path || key.name.starts_with(path + ".") ||
+             path.starts_with(key.name + ".");
+    });
+  }
 
-void merge(Value& into, Value from, const std::string& path, const std::vector<KeyInfo>& keys);
+  bool has_null_as_value(const std::string& path) const {
+    const auto takes_null = [](const KeyInfo& key) { return key.type.ends_with(" or null"); };
+    if (const auto key = find_key(path, keys_)) return takes_null(*key);
+    const std::string in_source =
+        path.starts_with("data.") ? path.substr(path.find('.', 5) + 1) : "";
+    return std::any_of(keys_of_sources_.begin(), keys_of_sources_.end(), [&](const KeyInfo& key) {
+      return key.name == in_source && takes_null(key);
+    });
+  }
+
+ private:
+  std::vector<KeyInfo> keys_;
+  std::vector<KeyInfo> keys_of_sources_;  // of any format
+};
+
+void merge(Value& into, Value from, const std::string& path, const Keys& keys);
 
 // The key `from` on top of the entry of the same key in the mapping `into`, if there is one.
-void merge_entry(Value& into, Entry from, const std::string& path,
-                 const std::vector<KeyInfo>& keys) {
+void merge_entry(Value& into, Entry from, const std::string& path, const Keys& keys) {
   const auto found = std::find_if(into.entries.begin(), into.entries.end(),
                                   [&](const Entry& entry) { return entry.key == from.key; });
   const bool exists = found != into.entries.end();
-  const bool removes = from.value.kind == Value::Kind::null && !has_null_as_value(path, keys);
-  if (removes && (exists || may_be_key(path, keys))) {
+  const bool removes = from.value.kind == Value::Kind::null && !keys.has_null_as_value(path);
+  if (removes && (exists || keys.may_be_key(path))) {
     std::erase_if(into.entries, [&](const Entry& entry) { return entry.key == from.key; });
     return;
   }
@@ -57,7 +76,7 @@ void merge_entry(Value& into, Entry from, const std::string& path,
   merge(found->value, std::move(from.value), path, keys);
 }
 
-void merge(Value& into, Value from, const std::string& path, const std::vector<KeyInfo>& keys) {
+void merge(Value& into, Value from, const std::string& path, const Keys& keys) {
   if (into.kind != Value::Kind::mapping || from.kind != Value::Kind::mapping) {
     if (from.kind == Value::Kind::mapping) {
       into = Value{};
@@ -82,8 +101,8 @@ void merge(Value& into, Value from, const std::string& path, const std::vector<K
 
 class Extender {
  public:
-  Extender(const std::vector<KeyInfo>& keys, const Variables& environment, Mistakes& mistakes)
-      : keys_(keys), environment_(environment), mistakes_(mistakes) {}
+  Extender(const Names& names, const Variables& environment, Mistakes& mistakes)
+      : keys_(names), environment_(environment), mistakes_(mistakes) {}
 
   // Makes the whole recipe from the document of a file.
   void extend(Value& root, const fs::path& file) {
@@ -175,7 +194,7 @@ class Extender {
     return text + abbreviate(file.string(), 200);
   }
 
-  const std::vector<KeyInfo>& keys_;
+  Keys keys_;
   const Variables& environment_;
   Mistakes& mistakes_;
   std::vector<fs::path> open_;  // the files that are being extended, from the outermost
@@ -201,9 +220,9 @@ Value parse_mapping(const std::string& text, int origin, Mistakes& mistakes) {
   return root;
 }
 
-void extend(Value& root, const fs::path& file, const std::vector<KeyInfo>& keys,
-            const Variables& environment, Mistakes& mistakes) {
-  Extender(keys, environment, mistakes).extend(root, file);
+void extend(Value& root, const fs::path& file, const Names& names, const Variables& environment,
+            Mistakes& mistakes) {
+  Extender(names, environment, mistakes).extend(root, file);
 }
 
 }  // namespace decent::config

@@ -3,12 +3,12 @@
 // keys on top.
 
 #include <filesystem>
-#include <vector>
+#include <string>
 
 #include "decent/config/document.h"
-#include "decent/config/keys.h"
 #include "decent/config/loader.h"
 #include "decent/config/mistakes.h"
+#include "decent/config/names.h"
 
 namespace decent::config {
 
@@ -22,11 +22,11 @@ inline constexpr std::size_t kMostExtendedFiles = 64;
 /// names. Their paths are relative to the folder of the file that names them. Later files win over
 /// earlier ones, and `root` wins over all: mappings are merged key by key, lists and scalars are
 /// replaced. A null in a recipe that extends others removes the key, unless null is a value of the
-/// key. `keys`: from recipe_keys().
+/// key. `names`: the valid names.
 ///
 /// Each file is added to `mistakes`, which gives its values their origin. Files that cannot be read
 /// and texts that are no recipe are reported.
-void extend(Value& root, const std::filesystem::path& file, const std::vector<KeyInfo>& keys,
+void extend(Value& root, const std::filesystem::path& file, const Names& names,
             const Variables& environment, Mistakes& mistakes);
 
 /// Parses the document of the recipe with this origin. Nothing but a mapping is a recipe: anything

@@ -19,10 +19,10 @@ using config::Value;
 // The document of a recipe with those that it extends. What is wrong with one is reported at once,
 // as nothing in it can be checked further.
 Value read_document(const std::string& text, const std::filesystem::path& file,
-                    const std::vector<config::KeyInfo>& keys, const Variables& environment,
+                    const config::Names& names, const Variables& environment,
                     config::Mistakes& mistakes) {
   Value root = config::parse_mapping(text, 0, mistakes);
-  if (root.kind == Value::Kind::mapping) config::extend(root, file, keys, environment, mistakes);
+  if (root.kind == Value::Kind::mapping) config::extend(root, file, names, environment, mistakes);
   mistakes.throw_if_any();
   return root;
 }
@@ -38,15 +38,14 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
                     const Variables& environment) {
   config::Mistakes mistakes(file, overrides);
-  const std::vector<config::KeyInfo> keys = config::recipe_keys(names);
-  Value root = read_document(text, file, keys, environment, mistakes);
+  Value root = read_document(text, file, names, environment, mistakes);
   config::apply_overrides(root, overrides, mistakes);
   config::expand_environment(root, environment, mistakes);
 
   config::inherit_source_keys(root, names);
 
   Recipe recipe;
-  config::Context context{mistakes, names, names_in(keys)};
+  config::Context context{mistakes, names, names_in(config::recipe_keys(names))};
   config::recipe_table().read(root, {}, "", context, recipe);
   config::resolve(recipe, root, file, names, mistakes);
   config::check_together(recipe, root, names, mistakes);

@@ -89,6 +89,8 @@ def _written(way: Way, reference: Reference, shapes: Shapes, file: Path, task: T
     try:
         with quiet():
             way.write(reference, shapes, file)
+    except (OSError, MemoryError):
+        raise  # of the machine, and not of the module
     except Exception as error:
         raise _Failed(reason_of(error)) from error
     finally:

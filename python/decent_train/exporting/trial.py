@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..program import TrainingError, message_of, program
+from ..program import TrainingError, run
+from ..tensor_files import DTYPES, write_tensors
 from .error import ExportError
 from .inputs import Example
 from .outcome import Outcome, difference
@@ -23,10 +24,7 @@ from .reference import Reference
 
 _TARGET = "export_target"
 _REFUSALS = (2, 5)  # exit codes that are about the file: it does not fit, or its loss is not finite
-_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-_LAUNCHERS = ("TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
-_TYPES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64", torch.int64: "I64",
-          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
+
 
 
 class ProgramRefuses(Exception):
@@ -101,15 +99,13 @@ class Trial:
     def _run(self, *flags: object) -> None:
         recipe = self.folder / "recipe.json"
         recipe.write_text(json.dumps(self._recipe()))  # JSON is YAML
-        ended = subprocess.run([program(), "--config", recipe, "--quiet", *map(str, flags)], cwd=self.folder,
-                               env=_without_launcher(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                               errors="replace")
-        if ended.returncode == 0:
-            return
-        text = re.sub(r"\s+", " ", message_of(ended.stderr)).replace(f"{self.file.parent}/", "")
-        if ended.returncode in _REFUSALS:
-            raise ProgramRefuses(text)
-        raise TrainingError(text or f"decent-train ended with {ended.returncode}", ended.returncode)
+        try:
+            run(["--config", recipe, "--quiet", *flags], cwd=self.folder)
+        except TrainingError as error:
+            text = re.sub(r"\s+", " ", str(error)).replace(f"{self.file.parent}/", "")
+            if error.code in _REFUSALS:
+                raise ProgramRefuses(text) from error
+            raise TrainingError(text, error.code) from error
 
     def _recipe(self) -> dict[str, object]:
         example = self.reference.example.sized(self.reference.batches[1])
@@ -117,7 +113,7 @@ class Trial:
         if not self.task.is_loss:
             output = list(self.reference.outcomes.values())[-1].outputs[self.task.output]
             fields[_TARGET] = target_of(output)
-        write_safetensors(self.folder / "data.safetensors", fields)
+        _write(self.folder / "data.safetensors", fields)
         loss = {} if self.task.is_loss else {"loss": "mse", "target": _TARGET}
         return {
             "output": str(self.folder / "run"),
@@ -133,34 +129,18 @@ class Trial:
         }
 
 
-def _without_launcher() -> dict[str, str]:
-    """The environment, with which the program is one worker even inside of a script that torchrun has started."""
-    return {name: value for name, value in os.environ.items()
-            if name not in _LAUNCHER and not name.startswith(_LAUNCHERS)}
-
-
 def target_of(output: Tensor) -> Tensor:
     """Numbers of the output's shape and type, always the same."""
     return torch.randn(output.shape, generator=torch.Generator().manual_seed(2)).to(output.dtype)
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Raises ExportError for a type that no data file has."""
-    header: dict[str, object] = {}
-    parts: list[bytes] = []
-    offset = 0
     for name, tensor in tensors.items():
-        if tensor.dtype not in _TYPES:
+        if tensor.dtype not in DTYPES:
             raise ExportError(f"the input '{name}' has the type {tensor.dtype}, which data files cannot hold: compute "
                               "it in forward from tensors of other types")
-        plain = tensor.detach().cpu().contiguous()
-        data = ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size()) if plain.numel() else b""
-        end = offset + len(data)
-        header[name] = {"dtype": _TYPES[tensor.dtype], "shape": list(plain.shape), "data_offsets": [offset, end]}
-        parts.append(data)
-        offset = end
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
+    write_tensors(path, {name: tensor.cpu() for name, tensor in tensors.items()})
 
 
 def _trained_output(outcome: Outcome, batch: int) -> tuple[str, bool]:

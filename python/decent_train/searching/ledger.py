@@ -140,6 +140,13 @@ def storage_of(output: Path) -> Path:
     return output / "search.db"
 
 
+def storage_address(path: Path) -> str:
+    """As SQLAlchemy writes it, in which some characters of a path have another meaning."""
+    import sqlalchemy
+
+    return sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
+
+
 @contextmanager
 def opened(sweep: Sweep, identity: Mapping[str, Any]) -> Iterator[Ledger]:
     """The ledger in the search's folder, which is made if it is not there.
@@ -165,7 +172,7 @@ def opened(sweep: Sweep, identity: Mapping[str, Any]) -> Iterator[Ledger]:
 def _open(sweep: Sweep, path: Path) -> tuple[optuna.storages.RDBStorage, optuna.Study]:
     """Raises TrainingError (code 4) if the file is no storage of Optuna's."""
     try:
-        storage = optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}})
+        storage = optuna.storages.RDBStorage(storage_address(path), engine_kwargs={"connect_args": {"timeout": 60}})
         # Its sampler is never asked (see Ledger).
         study = optuna.create_study(storage=storage, study_name=STUDY, direction=sweep.direction, load_if_exists=True,
                                     sampler=optuna.samplers.RandomSampler(),

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import run
+from ..program import leaves, run
 from ..yaml_files import read, write
 from .attempt import parameters_text, trial_name
-from .ledger import STUDY, Ledger, storage_of
+from .ledger import STUDY, Ledger, storage_address, storage_of
 from .sweep import Sweep
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Search:
         """Optuna's study of these trials, from its storage."""
         import optuna
 
-        return optuna.load_study(study_name=STUDY, storage=f"sqlite:///{storage_of(self.folder)}")
+        return optuna.load_study(study_name=STUDY, storage=storage_address(storage_of(self.folder)))
 
     def __str__(self) -> str:
         return table_text(self.table)
@@ -106,7 +106,7 @@ def _write_best(sweep: Sweep, best: Trial) -> Path:
     path = sweep.output / "best.yaml"
     resolved = read(best.folder / "recipe.yaml").value
     keys: dict[str, Any] = {"extends": os.path.relpath(sweep.recipe.resolve(), path.parent.resolve())}
-    for key, value in {**sweep.set, **best.values}.items():
+    for key, value in leaves({**sweep.set, **best.values}):
         _put(keys, key.split("."), _as_resolved(value, resolved, key.split(".")))
     write(path, keys, comment=f"The best of {sweep.metric} in this search: {best.folder.name}, {best.metric:.6g}.")
     return path
@@ -114,8 +114,6 @@ def _write_best(sweep: Sweep, best: Trial) -> Path:
 
 def _as_resolved(value: Any, resolved: Any, path: list[str]) -> Any:
     """The value, with texts as the resolved recipe has them: relative paths started at another folder than here."""
-    if isinstance(value, Mapping):
-        return {key: _as_resolved(each, resolved, [*path, *str(key).split(".")]) for key, each in value.items()}
     for key in path:
         resolved = resolved.get(key) if isinstance(resolved, dict) else None
     has_text = isinstance(value, str) or (isinstance(value, list) and any(isinstance(each, str) for each in value))
@@ -123,11 +121,7 @@ def _as_resolved(value: Any, resolved: Any, path: list[str]) -> Any:
 
 
 def _put(keys: dict[str, Any], path: list[str], value: Any) -> None:
-    """Sets a key with dots; mappings merge, as they do with --set."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            _put(keys, [*path, *str(key).split(".")], each)
-        return
+    """Sets a key as --set does."""
     for key in path[:-1]:
         if not isinstance(keys.get(key), dict):
             keys[key] = {}

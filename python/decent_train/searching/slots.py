@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from .sweep import Sweep
@@ -25,8 +28,17 @@ def slots_of(sweep: Sweep, recipe: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    """The cores that this process may use: those that it is bound to, and no more than a container's quota allows."""
+    return max(1, min(len(os.sched_getaffinity(0)), _quota()))
+
+
+def _quota() -> int:
+    """Whole processors that the control group of this process may use."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return int(quota) // int(period) if quota != "max" else sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 def visible_gpus() -> list[str]:
@@ -38,7 +50,10 @@ def visible_gpus() -> list[str]:
     if listed.returncode != 0 or not lines:
         return []
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [str(i) for i in range(len(lines))] if chosen is None else [each for each in chosen.split(",") if each]
+    if chosen is None:
+        return [str(i) for i in range(len(lines))]
+    # As CUDA reads it: up to the first that is no GPU.
+    return list(itertools.takewhile(lambda each: each and not each.startswith("-"), map(str.strip, chosen.split(","))))
 
 
 def _threads(sweep: Sweep, recipe: Mapping[str, Any]) -> int:

@@ -10,7 +10,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Counts Ctrl-C, SIGTERM and SIGHUP while it is entered. Only the main thread of a process can have them."""
+    """Counts Ctrl-C, SIGTERM and SIGHUP while it is entered, but for those that are ignored: nohup ignores SIGHUP. Only the
+    main thread of a process can have them.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -18,7 +20,10 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+            for number in _SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before = signal.signal(number, self._note)
+                    self._before[number] = signal.SIG_DFL if before is None else before
         return self
 
     def __exit__(self, *_: object) -> None:

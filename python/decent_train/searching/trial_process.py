@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 import signal
 import subprocess
@@ -12,10 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..child import start
 from ..program import TrainingError, message_of, program
+from ..run_lock import is_held
 
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 _FREE_AFTER_S = 60.0  # a run that was told to stop saves first
 
 
@@ -25,13 +23,8 @@ class TrialProcess:
     def __init__(self, arguments: Sequence[object], cwd: Path, variables: Mapping[str, str]) -> None:
         self._errors = tempfile.TemporaryFile()
         self._asked_to_stop = False
-        parent = os.getpid()
-        # A process group of its own: Ctrl-C in a terminal goes to the search alone, which sends one signal on. A second
-        # one would end the run before it has saved.
-        self._process = subprocess.Popen([str(program()), *map(str, arguments)], cwd=cwd,
-                                         env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-                                         stdout=subprocess.DEVNULL, stderr=self._errors, process_group=0,
-                                         preexec_fn=lambda: _stop_with(parent))
+        self._process = start([str(program()), *map(str, arguments)], cwd=cwd, variables=variables,
+                              stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def code(self) -> int | None:
         """The exit code, negative for the signal that ended it; None while it runs."""
@@ -55,31 +48,13 @@ class TrialProcess:
         return message_of(self._errors.read().decode(errors="replace"))
 
 
-def _stop_with(parent: int) -> None:
-    """In the new process, before it becomes the program: it gets SIGTERM when the search ends, even by kill -9."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it ended before
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
 def wait_until_free(folder: Path) -> None:
     """Waits for the end of a run in this folder that an earlier search, which was killed, has left behind.
 
     Raises TrainingError (code 2) if the run goes on for longer than it takes to stop.
     """
     deadline = time.monotonic() + _FREE_AFTER_S
-    while _is_locked(folder / ".lock"):
+    while is_held(folder):
         if time.monotonic() > deadline:
             raise TrainingError(f"a run in '{folder}' goes on, which this search has not started: end it first", 2)
         time.sleep(0.05)
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False

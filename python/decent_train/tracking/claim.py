@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import tempfile
 import time
 from pathlib import Path
 
@@ -59,5 +60,10 @@ class Claim:
 
 
 def _state_folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path(os.environ.get("HOME") or "/tmp", ".local", "state")
-    return Path(base, "decent-train", "track")
+    base = os.environ.get("XDG_STATE_HOME") or Path(os.environ.get("HOME") or "/", ".local", "state")
+    folder = Path(base, "decent-train", "track")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a container's user without a home
+        return Path(tempfile.gettempdir(), f"decent-train-{os.getuid()}", "track")
+    return folder

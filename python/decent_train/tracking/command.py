@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from .claim import Claim
@@ -34,7 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _run(options)
     except TrackingError as error:
-        print(f"decent-track: {prefix}: {error}", file=sys.stderr, flush=True)
+        with suppress(OSError):
+            print(f"decent-track: {prefix}: {error}", file=sys.stderr, flush=True)
         return error.code
     return 0
 

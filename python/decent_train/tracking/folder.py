@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..printed_recipe import read_printed
+from ..run_lock import is_held
 from .errors import TrackingError
 
 _MARKS = ("recipe.yaml", "metrics.jsonl", "run.json", "checkpoints")
@@ -94,22 +93,8 @@ class RunFolder:
         return "\n".join(_start_text(start) for start in self.starts)
 
     def lives(self) -> bool:
-        """Whether a program holds the folder. Looks as the program itself does when it only looks: a shared lock for an
-        instant, for which a run that starts waits.
-        """
-        try:
-            fd = os.open(self.path / ".lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks
-            return False
-        finally:
-            os.close(fd)
-        return False
+        """Whether a program holds the folder."""
+        return is_held(self.path)
 
     def files(self) -> list[Path]:
         """The models of the run and what belongs to them, those that are there."""

@@ -6,6 +6,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from .claim import Claim
@@ -82,7 +83,9 @@ def follow_all(folders: list[Path], plan: Plan, stop: threading.Event | None = N
 
 
 def warn(text: str) -> None:
-    print(f"decent-track: warning: {text}", file=sys.stderr, flush=True)
+    """Beside a run, whoever read stderr may have ended."""
+    with suppress(OSError):
+        print(f"decent-track: warning: {text}", file=sys.stderr, flush=True)
 
 
 def _tried(feed: Feed, call: Callable[[], bool | None], errors: list[TrackingError]) -> bool | None:

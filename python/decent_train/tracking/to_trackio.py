@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sqlite3
+import sys
 from collections import deque
 from contextlib import redirect_stdout
 from datetime import datetime, timezone
@@ -22,13 +23,22 @@ from .tracker import Options
 _LINE = "line"
 
 
+def _choose(folder: Path | None) -> None:
+    """Trackio reads the folder of its store when it is imported, once for a process."""
+    if folder is None:
+        return
+    if "trackio" in sys.modules and os.environ.get("TRACKIO_DIR") != str(folder):
+        raise TrackingError("Trackio is loaded already, with another folder: use a process of its own for each, or set "
+                            "TRACKIO_DIR before the first")
+    os.environ["TRACKIO_DIR"] = str(folder)
+
+
 class TrackioTracker:
     """A row of the store has all figures of a line and an id that is the line's: a second row with the id is not taken.
     """
 
     def __init__(self, folder: RunFolder, options: Options) -> None:
-        if options.dir:  # read when trackio is imported
-            os.environ["TRACKIO_DIR"] = str(options.dir)
+        _choose(options.dir)
         from trackio.sqlite_storage import SQLiteStorage
 
         self._store, self._folder, self._project = SQLiteStorage, folder, options.project
@@ -109,7 +119,11 @@ class TrackioTracker:
         try:
             call()
         except sqlite3.OperationalError as error:
-            raise Unreachable(f"Trackio's store '{self._store_path()}' cannot be written to: {error}") from error
+            if "locked" in str(error):
+                raise Unreachable(f"Trackio's store '{self._store_path()}' is used by another program: {error}") from error
+            raise TrackingError(f"Trackio's store '{self._store_path()}' cannot be written to: {error}", 6) from error
+        except sqlite3.DatabaseError as error:
+            raise TrackingError(f"Trackio's store '{self._store_path()}' is damaged: {error}") from error
         except OSError as error:
             raise TrackingError(f"cannot write to Trackio's store '{self._store_path()}': {error.strerror or error}",
                                 6) from error

@@ -25,6 +25,7 @@ Answer = TypeVar("Answer")
 # Columns of each row: which line it is, and what is on the x axis. wandb's own step counts rows and can only rise, while
 # steps of a run may be trained again by other workers.
 _LINE, _STEP = "line", "step"
+_OFFLINE = ("offline", "dryrun")
 _EXIT_CODES = {"completed": 0, "running": 0, "stopped": 75, "failed": 1, "killed": 137}
 
 
@@ -39,7 +40,7 @@ class WandbTracker:
         self.sent = Ledger()
         quiet = wandb.Settings(silent=True, console="off", disable_git=True, disable_code=True,
                                disable_job_creation=True, x_disable_stats=True, x_disable_meta=True, init_timeout=30)
-        is_offline = os.environ.get("WANDB_MODE") == "offline"
+        is_offline = wandb.setup().settings.mode in _OFFLINE  # of WANDB_MODE, `wandb offline` or a settings file
         files = sorted((base / "wandb").glob(f"offline-run-*-{folder.id}/run-{folder.id}.wandb")) if is_offline else []
         for file in files:
             wait_until_closed(file)
@@ -50,8 +51,6 @@ class WandbTracker:
         self._run = _asked(lambda: wandb.init(
             project=options.project, id=folder.id, name=folder.name, dir=str(base),
             resume=None if is_offline else "allow", config=self._config(), settings=quiet, reinit="create_new"))
-        if not is_offline:
-            self._ask_server()
         self._run.define_metric(_STEP, hidden=True)
         for kind in ("train", "eval", "eval_added", "resume", "end"):
             self._run.define_metric(f"{kind}/*", step_metric=_STEP)
