@@ -97,8 +97,11 @@ def write(path: str | Path, value: object, comment: str = "") -> None:
     lines = "".join(f"# {line}\n" for line in comment.splitlines())
     body = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     temporary = Path(f"{path}.{os.getpid()}.tmp")
-    temporary.write_text(lines + body, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(lines + body, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _parse(text: str, name: str) -> Document:

@@ -27,7 +27,7 @@ from decent_train.exporting.reference import Reference
 from decent_train.exporting.ways import WAYS, Shapes, Way
 from program import PROGRAM, launcher_variables
 from python_zoo import FEATURES, ZOO, Cnn, Fields, Net, Row, fields_of, make
-from runs import NO_CHECKPOINTS, NO_EVALUATION, Run, train
+from runs import NO_CHECKPOINTS, Run, train
 from tensors import write_safetensors
 
 STEPS, BATCH, MOMENTUM = 5, 4, 0.9

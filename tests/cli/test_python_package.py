@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np

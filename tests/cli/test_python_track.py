@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -187,3 +188,54 @@ def test_evaluations_that_were_added(place: Place, tmp_path: Path) -> None:
     place.send(folder)
     place.send(folder)
     assert_has(place, [*lines, *added])
+
+
+class Online:
+    """What decent-track uses of a run at wandb's server, and of its API."""
+
+    entity, project = "me", "tests"
+
+    def __init__(self, **given: object) -> None:
+        assert given["resume"] == "allow"
+        self.id = str(given["id"])
+        self.resumed = self.id in self.server
+        self.rows = self.server.setdefault(self.id, [])
+        self.config = SimpleNamespace(update=lambda values, allow_val_change: None)
+
+    server: dict[str, list[dict]] = {}
+
+    def define_metric(self, name: str, **_: object) -> None:
+        assert name
+
+    def log(self, row: dict, step: int, commit: bool) -> None:
+        assert step == len(self.rows) and commit
+        self.rows.append(row)
+
+    def log_artifact(self, artifact: object) -> None:
+        assert artifact is not None
+
+    def finish(self, exit_code: int) -> None:
+        assert exit_code == (0 if self.rows[-1]["line"].startswith('["end"') else 137)
+
+
+def test_wandb_online_goes_on_from_the_servers_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server of wandb's can be had: its client is a stand-in that keeps rows as the server does."""
+    import wandb
+
+    import decent_train
+
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(Online, "server", {})
+    monkeypatch.setattr(wandb, "init", lambda **given: Online(**given))
+    history = SimpleNamespace(run=lambda path: SimpleNamespace(
+        scan_history=lambda keys, page_size: Online.server[path.split("/")[-1]]))
+    monkeypatch.setattr(wandb, "Api", lambda: history)
+    lines = train_lines(1, 5)
+    folder = made_run(tmp_path / "run", lines)
+    for later in ([], [eval_line(5), end_line(5)], []):
+        lines += later
+        add_lines(folder, later)
+        decent_train.track(folder, to="wandb", project="tests", dir=tmp_path / "wandb")
+        rows, = Online.server.values()
+        assert [json.loads(row["line"])[:2] for row in rows] == [[line["kind"], line["step"]] for line in lines]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from decent_train import Run, TrainingError, train
-from program import ROOT
 from runs import DIGITS_MLP, TIMES, merged, recipe, write_recipe
 from runs import Run as OtherRun
 from runs import train as train_otherwise

@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .outcome import Outcome, difference, named_outputs, outcome_of
+from .outcome import Outcome, difference, outcome_of
 from .trial import Trial, names_by_value
 from .reference import SEED, Case, Reference
 from .traps import mode_branches, name_of, reason_of, some

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
-import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,6 @@ from torch import Tensor, nn
 from ..program import TrainingError, run
 from ..tensor_files import DTYPES, write_tensors
 from .error import ExportError
-from .inputs import Example
 from .outcome import Outcome, difference
 from .reference import Reference
 

@@ -83,12 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = search(given.sweep, quiet=given.quiet, **dict(map(_override, given.set)))
     except (TrainingError, ImportError, OSError) as error:
         print(f"decent-sweep: error: {error}", file=sys.stderr)
-        sys.exit(error.code if isinstance(error, TrainingError) else 2)
+        sys.exit(_code_of(error))
     except KeyboardInterrupt:
         sys.exit(130)
     if found.best is None:
         print("decent-sweep: error: no trial was completed", file=sys.stderr)
         sys.exit(5)
+
+
+def _code_of(error: Exception) -> int:
+    """The exit code. What cannot be read is a TrainingError, so any other error of a file is one of writing."""
+    if isinstance(error, TrainingError):
+        return error.code
+    return 2 if isinstance(error, (ImportError, FileNotFoundError)) else 6
 
 
 def _override(text: str) -> tuple[str, Any]:

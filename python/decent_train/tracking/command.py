@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -87,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dir", type=Path, metavar="DIR", help="tensorboard, wandb: where their files go (default: "
                         "beside the run's folder); trackio: its store")
     parser.add_argument("--host", default="127.0.0.1", help="prometheus: the address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=9464, help="prometheus: the port to listen on (default: 9464)")
+    parser.add_argument("--port", type=_port, default=os.environ.get("DECENT_TRACK_PORT", "9464"),
+                        help="prometheus: the port to listen on (default: DECENT_TRACK_PORT, or 9464)")
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS",
                         help="how long to try to reach the tracker when no more is to come (default: 60)")
     parser.add_argument("--state", type=Path, metavar="DIR",
