@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .checkpoint import Checkpoint, checkpoints_in
+from .metrics import direction_of
 from .page import Page, compare
 from .printed_recipe import read_printed
 from .program import run, yaml_text
-from .run_lock import is_held
+from .run_folder import SIGNS_OF_A_RUN, is_held, is_run
 from .sources import source_of
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Line = dict[str, Any]
-
-_SIGNS_OF_A_RUN = ("metrics.jsonl", "run.json", "checkpoints")  # a recipe.yaml may be a user's own
-_LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte", "mse", "mae"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Run:
 
     @staticmethod
     def is_run(folder: str | os.PathLike[str]) -> bool:
-        return any(Path(folder, name).exists() for name in _SIGNS_OF_A_RUN)
+        return is_run(Path(folder))
 
     def __repr__(self) -> str:
         last = next((line for line in reversed(self.lines()) if "loss" in line), None)
@@ -132,7 +130,7 @@ class Run:
                        if line.get(metric) is not None and "source" not in line and "checkpoint" not in line]
         if not evaluations:
             return None
-        sign = -1 if metric in _LOWER_IS_BETTER else 1
+        sign = -1 if direction_of(metric) == "minimize" else 1
         line = max(evaluations, key=lambda each: (sign * each[metric], each["step"]))
         checkpoint = next((each for each in self.checkpoints if each.step == line["step"]), None)
         return Best(metric, line[metric], line["step"], line, checkpoint)
@@ -254,7 +252,7 @@ def _no_run(folder: Path) -> str:
     """Why the folder is no run, and what may have been meant."""
     if not folder.is_dir():
         return f"'{folder}' is no folder"
-    message = f"'{folder}' holds no run: neither {', '.join(_SIGNS_OF_A_RUN[:-1])} nor {_SIGNS_OF_A_RUN[-1]}"
+    message = f"'{folder}' holds no run: neither {', '.join(SIGNS_OF_A_RUN[:-1])} nor {SIGNS_OF_A_RUN[-1]}"
     if folder.parent.name == "checkpoints":
         return f"{message}; it is a checkpoint of the run '{folder.parent.parent}'"
     runs = sorted(each.name for each in folder.iterdir() if each.is_dir() and Run.is_run(each))

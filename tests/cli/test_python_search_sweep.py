@@ -13,7 +13,7 @@ from decent_train import TrainingError
 from decent_train.searching import slots
 from decent_train.searching.ladder import Ladder, ladder_of
 from decent_train.searching.ledger import Ledger, opened, trial_seed
-from decent_train.searching.metrics import HIGHER, LOWER, direction_of
+from decent_train.metrics import HIGHER, LOWER, direction_of
 from decent_train.searching.sweep import Sweep, read_sweep
 from decent_train.yaml_files import parse, read, write
 from program import ROOT, run_alone

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..printed_recipe import read_printed
 from ..program import TrainingError, run, settings
-from .metrics import measured
+from ..metrics import measured
 from .reader import nearest
 from .sweep import Sweep
 
@@ -23,7 +23,7 @@ class Resolved:
 
     @property
     def digest(self) -> str:
-        """The same for the same recipe, wherever the search is."""
+        """The same for the same recipe, with the same files (by their paths), and a program with the same keys."""
         keys = {key: value for key, value in self.keys.items() if key != "output"}
         return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..program import TrainingError, settings
 from ..yaml_files import Document, read
-from .metrics import HIGHER, LOWER, direction_of
+from ..metrics import HIGHER, LOWER, direction_of
 from .reader import Reader, is_integer, nearest, shown
 from .samplers import PRUNERS, SAMPLERS, Chosen, read_chosen
 from .space import Space, note_grid_problems, read_space
@@ -55,8 +55,8 @@ class Sweep:
 
 
 def read_sweep(sweep: str | Path | Mapping[str, Any], overrides: Mapping[str, Any]) -> Sweep:
-    """The sweep of a file or a mapping, with some keys replaced. Relative paths in the file start at its folder, those
-    of a mapping and of the overrides, and `output`, at the working folder. Raises TrainingError (code 2) with all that
+    """The sweep of a file or a mapping, with some keys replaced. Relative paths start at the folder of the
+    file, those of a mapping, and `output`, at the working folder. Raises TrainingError (code 2) with all that
     is wrong.
     """
     if isinstance(sweep, Mapping):

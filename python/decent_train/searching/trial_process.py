@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..child import start
 from ..program import TrainingError, message_of, program
-from ..run_lock import is_held
+from ..run_folder import is_held
 
 _FREE_AFTER_S = 60.0  # a run that was told to stop saves first
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..printed_recipe import read_printed
-from ..run_lock import is_held
+from ..run_folder import is_held, is_run
 from .errors import TrackingError
 
-_MARKS = ("recipe.yaml", "metrics.jsonl", "run.json", "checkpoints")
 # What a run leaves at its end, and what tells how to use it.
 _FILES = ("model.pt", "model.pt2", "model.onnx", "model.safetensors", "adapters.safetensors", "recipe.yaml",
           "data.json", "report.html")
@@ -32,7 +31,7 @@ class RunFolder:
         self._stamps: list[tuple[int, int, int] | None] = []
 
     def is_run(self) -> bool:
-        return any((self.path / mark).exists() for mark in _MARKS)
+        return is_run(self.path)
 
     @property
     def metrics(self) -> Path:

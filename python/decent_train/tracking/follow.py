@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from ..run_folder import SIGNS_OF_A_RUN
 from .claim import Claim
 from .errors import TrackingError
 from .feed import Feed, Mode, Plan
@@ -61,8 +62,8 @@ def follow_all(folders: list[Path], plan: Plan, stop: threading.Event | None = N
     feeds = [Feed(folder, plan) for folder in folders]
     for feed in feeds:
         if plan.beside is None and not feed.folder.is_run():
-            raise TrackingError(f"'{feed.folder.path}' holds no run: it has none of recipe.yaml, metrics.jsonl, "
-                                "run.json")
+            raise TrackingError(f"'{feed.folder.path}' holds no run: it has none of "
+                                f"{', '.join(SIGNS_OF_A_RUN)}")
     errors: list[TrackingError] = []
     going = list(feeds)
     try:

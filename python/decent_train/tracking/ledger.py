@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from .row import Identity
@@ -64,4 +65,5 @@ class Ledger:
 
 
 def added_key(step: int, source: str, checkpoint: str) -> str:
-    return "|".join((str(step), source, checkpoint))
+    """Short, as a tag of MLflow holds some thousand characters, and each evaluation that was added has one."""
+    return hashlib.sha256("|".join((str(step), source, checkpoint)).encode(errors="replace")).hexdigest()[:10]

@@ -97,6 +97,9 @@ class MlflowTracker:
             for row in taken:
                 sent.note(row.identity)
             tag = (_SENT, json.dumps(sent.to_json(), separators=(",", ":")))
+            if len(tag[1]) > _TAG_LENGTH:  # MLflow would cut it without a word
+                raise TrackingError(f"the tag {_SENT} of the run '{self._folder.name}' would be longer than {_TAG_LENGTH} "
+                                    "characters: too many evaluations were added to the run")
             *first, (_, last) = batches
             # All but the last at the same time; the tag stands for all of them, so it comes when they are there.
             for done in [self._pool.submit(self._log, metrics) for _, metrics in first]:
