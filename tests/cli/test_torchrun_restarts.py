@@ -42,7 +42,7 @@ def workers_of(config: Path) -> dict[int, Worker]:
     """By rank."""
     found = {}
     for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, KeyError):  # KeyError: a process that is ending has no environment any more
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
             if arguments[0].endswith(b"decent-train") and str(config).encode() in arguments:
                 texts = (entry / "environ").read_bytes().decode().split("\0")
