@@ -6,11 +6,20 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from supervised import wait_until
 from sweeps import completed, has_evaluated, lines_of, processes_in, run_search, searching, trials_in, write_sweep
+
+
+def environment_of(process: int) -> bytes:
+    """Empty if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/environ").read_bytes()
+    return b""
+
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -72,7 +81,7 @@ def test_trials_side_by_side_of_several_workers(tmp_path: Path) -> None:
     with searching(sweep) as process:
         wait_until(lambda: has_evaluated(sweep, 0) and has_evaluated(sweep, 1))
         processes = set(processes_in(tmp_path)) - {process.pid}
-        variables = [Path(f"/proc/{each}/environ").read_bytes() for each in processes]
+        variables = [text for each in processes if (text := environment_of(each))]
         said = process.communicate(timeout=100)[0]
         assert process.returncode == 0, said
     assert "2 at a time" in said and variables and all(b"OMP_NUM_THREADS=1\0" in each for each in variables)
