@@ -161,15 +161,16 @@ def test_an_end_of_the_data_that_is_never_used(shuffle: bool, batch: int, left: 
         assert [line for line in told if "never trained on" in line] == wanted, told
 
 
-# ---- what there is not ----------------------------------------------------------------------------------------------
+# ---- what other programs call otherwise ------------------------------------------------------------------------------
+
+EXTENDS = "'extends: FILE' at the top of a recipe's file builds on another recipe; --set KEY=VALUE changes a recipe"
+TRACK = "here it is 'log.track', and decent-track sends runs that are there already"
+
 
 @pytest.mark.parametrize(("setting", "said"), [
-    ("extends=base.yaml", "there is no inheritance yet; --set KEY=VALUE changes it"), ("base=base.yaml", "there is no inheritance yet"),
-    ("_base_=[a.yaml]", "there is no inheritance yet"), ("defaults=[a]", "there is no inheritance yet"),
-    ("log.mlflow=true", "there is no tracking service yet; a run writes metrics.jsonl, report.html and TensorBoard's"),
-    ("log.wandb={project: x}", "there is no tracking service yet"), ("wandb={project: x}", "there is no tracking service yet"),
-    ("log.report_to=wandb", "there is no tracking service yet")])
-def test_what_there_is_not_yet(setting: str, said: str, tmp_path: Path) -> None:
+    ("extends=base.yaml", EXTENDS), ("base=base.yaml", EXTENDS), ("_base_=[a.yaml]", EXTENDS), ("defaults=[a]", EXTENDS),
+    ("log.mlflow=true", TRACK), ("log.wandb={project: x}", TRACK), ("wandb={project: x}", TRACK), ("log.report_to=wandb", TRACK)])
+def test_what_other_programs_have(setting: str, said: str, tmp_path: Path) -> None:
     """And what there is in its place."""
     write_recipe(tmp_path, recipe())
     ended = run_alone("--config", tmp_path / "recipe.yaml", "--set", setting, cwd=tmp_path)
