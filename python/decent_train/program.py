@@ -63,8 +63,10 @@ def environment() -> dict[str, str]:
 
 def error_of(code: int, message: str) -> TrainingError:
     """The error for a program that ended with this exit code, or with minus a signal, as subprocess has it."""
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return TrainingError(message or f"decent-train {how}", 128 - code if code < 0 else code)
+    if code >= 0:
+        return TrainingError(message or f"decent-train ended with exit code {code}", code)
+    killed = f"decent-train was ended by {signal.Signals(-code).name}"
+    return TrainingError(f"{killed}\n{message}" if message else killed, 128 - code)
 
 
 def message_of(stderr: str) -> str:

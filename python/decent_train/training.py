@@ -136,4 +136,4 @@ def _error_of(code: int, message: str, folder: Path, interrupted: bool) -> BaseE
         return Stopped(f"the training had completed already: '{folder}'", run_so_far)
     if code == _STOPPED:
         return Stopped(f'{message} (train(.., resume="auto"))', run_so_far)
-    return Stopped(str(error), run_so_far)
+    return Stopped(f"the training was ended at once: {error}" if code < 0 else str(error), run_so_far)

@@ -154,7 +154,7 @@ def test_a_program_that_was_killed(tmp_path: Path) -> None:
         script.wait_for(lambda: run.checkpoints)
         os.kill(child_of(script), signal.SIGKILL)
         assert script.wait() == 1
-        assert "decent_train.program.TrainingError: decent-train: it was ended by SIGKILL" in script.said(), script.said()
+        assert "decent_train.program.TrainingError: decent-train was ended by SIGKILL" in script.said(), script.said()
 
 
 def child_of(script: Script) -> int:
@@ -248,7 +248,7 @@ def test_ctrl_c_twice_ends_at_once(tmp_path: Path) -> None:
         begin = time.monotonic()
         script.type(CTRL_C)
         assert script.wait(5) == 0 and time.monotonic() - begin < 3
-        assert "caught Stopped the training was ended at once: it was ended by SIGKILL" in script.said(), script.said()
+        assert "caught Stopped the training was ended at once: decent-train was ended by SIGKILL" in script.said(), script.said()
 
 
 def test_ctrl_c_while_it_starts(tmp_path: Path) -> None:
