@@ -5,12 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "decent/core/environment.h"
 
 namespace decent {
 namespace {
@@ -27,8 +30,7 @@ bool can_run(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
 
 // What posix_spawnp shall start: a bare name is looked for on the PATH.
 std::string command_to_start() {
-  const char* path = ::secure_getenv("PATH");
-  const std::string folders = path == nullptr ? "" : path;
+  const std::string folders = environment_variable("PATH").value_or("");
   for (std::size_t begin = 0; begin < folders.size();) {
     const std::size_t end = std::min(folders.find(':', begin), folders.size());
     if (can_run(fs::path(folders.substr(begin, end - begin)) / kCommand)) return kCommand;

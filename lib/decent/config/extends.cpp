@@ -1,10 +1,12 @@
 #include "decent/config/extends.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "decent/config/environment.h"
 #include "decent/config/keys.h"
@@ -64,27 +66,20 @@ void merge_entry(Value& into, Entry from, const std::string& path, const Keys& k
     std::erase_if(into.entries, [&](const Entry& entry) { return entry.key == from.key; });
     return;
   }
-  if (!exists) {
-    into.entries.push_back({from.key, from.where, {}});
-    Value& value = into.entries.back().value;
-    value.where = from.value.where;
-    if (from.value.kind == Value::Kind::mapping) value.kind = Value::Kind::mapping;
-    merge(value, std::move(from.value), path, keys);
-    return;
-  }
-  found->where = from.where;
-  merge(found->value, std::move(from.value), path, keys);
+  Entry& entry =
+      exists ? *found : into.entries.emplace_back(Entry{.key = from.key, .where = {}, .value = {}});
+  entry.where = from.where;
+  merge(entry.value, std::move(from.value), path, keys);
 }
 
 void merge(Value& into, Value from, const std::string& path, const Keys& keys) {
-  if (into.kind != Value::Kind::mapping || from.kind != Value::Kind::mapping) {
-    if (from.kind == Value::Kind::mapping) {
-      into = Value{};
-      into.kind = Value::Kind::mapping;
-    } else {
-      into = std::move(from);
-      return;
-    }
+  if (from.kind != Value::Kind::mapping) {
+    into = std::move(from);
+    return;
+  }
+  if (into.kind != Value::Kind::mapping) {
+    into = Value{};
+    into.kind = Value::Kind::mapping;
   }
   into.where = from.where;
   std::set<std::string> seen;
