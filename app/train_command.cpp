@@ -69,8 +69,9 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   } else if (begins != RunBegins::afresh) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
+  const std::string run_id = start ? start->run_id : program.session;
   SessionOptions options{
-      .run_id = start ? start->run_id : program.session,
+      .run_id = run_id,
       .leaders = output.leaders,
       .torchrun = program.launch.torchrun,
       .check_folder =
@@ -91,6 +92,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   }
   program.trainer->begin_farewells();
   StartEntry said = announce_run(log, program.trainer->run(), program.trainer->size());
+  said.run = run_id;
   if (!program.launch.elastic_run.empty()) log.warn(kKeepsFirstStore);
   team.agree("run.json", [&] {
     if (team.speaks()) write_start(log, program.trainer->run(), std::move(said));

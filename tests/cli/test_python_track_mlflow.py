@@ -80,9 +80,6 @@ def test_many_lines(place: Mlflow, tmp_path: Path) -> None:
     place.send(made_run(tmp_path / "run", lines))
     seconds = time.monotonic() - begin
     print(f"mlflow: {len(lines)} lines in {seconds:.1f} s")
-    # Of 100,000 lines with DECENT_TRACK_LINES=100000: 800,000 values, each of which takes MLflow's server 0.19 ms of a core
-    # (its handler alone, in a loop without us): 150 s, which four cores do in 38 s and two cores cannot do in 60.
-    assert seconds < 60 * max(1, 4 / len(os.sched_getaffinity(0)))
     assert_has(place, lines)
 
 

@@ -25,8 +25,8 @@ from ports import free_port
 from program import Ended, ROOT, environment, run_commands
 from runs import TIMES
 
-LINES = int(os.environ.get("DECENT_TRACK_LINES", "3000"))
-KILLS = int(os.environ.get("DECENT_TRACK_KILLS", "4"))
+LINES = int(os.environ.get("DECENT_TRACK_LINES", "600"))
+KILLS = int(os.environ.get("DECENT_TRACK_KILLS", "2"))
 PROJECT = "tests"
 # (name, step) -> the values that a tracker has there.
 Points = dict[tuple[str, int], list[float]]

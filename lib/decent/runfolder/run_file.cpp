@@ -47,9 +47,9 @@ Json json_of(const StartEntry& start) {
   Json lines = Json::array(), changed = Json::array();
   for (const auto& [word, text] : start.lines) lines.push_back({word, text});
   for (const ChangedFact& each : start.changed) changed.push_back({each.topic, each.was, each.is});
-  return {{"time", start.time},       {"program", start.program}, {"step", start.step},
-          {"workers", start.workers}, {"lines", lines},           {"phases", start.phases},
-          {"changed", changed}};
+  return {{"time", start.time},     {"program", start.program}, {"run", start.run},
+          {"step", start.step},     {"workers", start.workers}, {"lines", lines},
+          {"phases", start.phases}, {"changed", changed}};
 }
 
 struct OutOfRange {};
@@ -66,6 +66,7 @@ std::int64_t integer_in(const Json& json, std::int64_t least, std::int64_t most)
 StartEntry start_in(const Json& json) {
   StartEntry start{.time = json.at("time"),
                    .program = json.at("program"),
+                   .run = json.value("run", ""),
                    .step = integer_in(json.at("step"), 0, kLargest),
                    .workers = static_cast<int>(integer_in(json.at("workers"), 1, kMostWorkers))};
   for (const Json& line : json.at("lines")) start.lines.emplace_back(line.at(0), line.at(1));

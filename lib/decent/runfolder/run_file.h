@@ -2,8 +2,8 @@
 // run.json: what a run states about itself at each of its starts, for pages and other programs.
 //
 //     {"format": 1,
-//      "starts": [{"time": "2026-01-02 03:04:05", "program": "0.1.0 (build ..)", "step": 0,
-//                  "workers": 2, "lines": [["workers", "2, 1 thread each, .."], ..],
+//      "starts": [{"time": "2026-01-02 03:04:05", "program": "0.1.0 (build ..)", "run": "..",
+//                  "step": 0, "workers": 2, "lines": [["workers", "2, 1 thread each, .."], ..],
 //                  "phases": [[[0, 1]]], "changed": []},
 //                 {.., "step": 500, "workers": 4, "changed": [["optimizer.lr", "0.001", "0.01"]]}],
 //      "facts": {"optimizer.lr": "0.01", "the device": "cpu", ..},      of the last start
@@ -35,7 +35,8 @@ struct ChangedFact {
 struct StartEntry {
   std::string time = {};     // local, "2026-01-02 03:04:05"
   std::string program = {};  // version and build
-  std::int64_t step = 0;     // after which it begins
+  std::string run = {};   // the same for all starts of a run, and for no other run; empty: unknown
+  std::int64_t step = 0;  // after which it begins
   int workers = 1;
   Texts lines = {};  // what the run says of itself: {"device", "cpu, gloo"}, {"model", ..}
   /// By phase and edge: the ranks that average their weights. Empty if weights are not averaged.

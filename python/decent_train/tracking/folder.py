@@ -50,7 +50,7 @@ class RunFolder:
         self.starts = [each for each in facts.get("starts", []) if isinstance(each, dict)]
         self.recipe, self.settings = recipe, {key: _as_text(value) for key, value in settings.items()}
         self.name = self.settings.get("name") or self.path.resolve().name
-        self.id = self._identify(facts)
+        self.id = self._identify()
         self._stamps = stamps
         return True
 
@@ -58,9 +58,9 @@ class RunFolder:
         """The next refresh() reads everything."""
         self._stamps = []
 
-    def _identify(self, facts: dict[str, Any]) -> str:
-        """The run's own id; for a run of a program that wrote none: of its first start and its place."""
-        own = facts.get("id")
+    def _identify(self) -> str:
+        """The run's own id; for a run that a program without ids began: of its first start and its place."""
+        own = self.starts[0].get("run") if self.starts else None
         if isinstance(own, str) and own:
             return own
         if not self.starts and not self.recipe and not self.metrics.exists():

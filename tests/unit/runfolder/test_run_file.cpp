@@ -19,6 +19,7 @@ StartEntry start_with(int workers, std::int64_t step) {
   StartEntry start{
       .time = "2026-01-02 03:04:05",
       .program = "0.1.0 (build x)",
+      .run = "a1b2",
       .step = step,
       .workers = workers,
       .lines = {{"model", "a\xff \"b\".pt"}, {"output", "runs/x"}},
@@ -42,6 +43,7 @@ TEST(RunFile, KeepsEveryStartAndSaysWhatChanged) {
   EXPECT_THAT(run.defaults, ElementsAre(Pair("lr", "1"), Pair("new", "z")));
   ASSERT_EQ(run.starts.size(), 2U);
   const StartEntry& first = run.starts[0];
+  EXPECT_EQ(first.run, "a1b2");
   EXPECT_EQ(first.workers, 3);
   EXPECT_EQ(first.phases, start_with(3, 0).phases);
   EXPECT_THAT(first.lines, ElementsAre(Pair("model", "a\xef\xbf\xbd \"b\".pt"),  // not UTF-8
