@@ -25,6 +25,9 @@ constexpr std::string_view kElsewhere =
 constexpr std::string_view kTracked = "and decent-track sends runs that are there already";
 constexpr std::string_view kUpdates = "counted in updates";
 constexpr std::string_view kBothBetas = "a list of both";
+constexpr std::string_view kShareOfLr = "a share of optimizer.lr";
+constexpr std::string_view kALearningRate = "a learning rate, not a share of one";
+constexpr std::string_view kChain = "a list of schedules, each with the number of its steps";
 
 constexpr auto kNames = std::to_array<ForeignName>({
     // how long
@@ -138,10 +141,16 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"scheduler", "schedule.name", ""},
     {"num_warmup_steps", "schedule.warmup_steps", ""},
     {"warmup", "schedule.warmup_steps", kUpdates},
-    {"warmup_epochs", "schedule.warmup_steps", kUpdates},
+    {"warmup_init_lr", "schedule.warmup_decay", kShareOfLr},
+    {"warmup_lr", "schedule.warmup_decay", kShareOfLr},
     {"warmup_iters", "schedule.warmup_steps", ""},
     {"warmup_ratio", "schedule.warmup_steps", kUpdates},
     {"lr_min", "schedule.eta_min", ""},
+    {"min_lr_ratio", "schedule.eta_min", kALearningRate},
+    {"num_decay_steps", "schedule.decay_steps", ""},
+    {"lr_decay_iters", "schedule.t_max", ""},
+    {"milestones", "schedule.chain", kChain},
+    {"schedulers", "schedule.chain", kChain},
     // workers and what they exchange
     {"distributed", "parallel", ""},
     {"bucket_cap_mb", "parallel.bucket_mb", ""},

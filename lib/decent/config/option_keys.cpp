@@ -76,7 +76,7 @@ std::string takers_of(const std::string& key, const std::vector<NamedOptions>& r
   std::vector<std::string> taking;
   for (const NamedOptions& row : rows)
     if (row.key(key) != nullptr) taking.push_back(row.name);
-  return join(taking);
+  return taking.size() == rows.size() ? "all" : join(taking);
 }
 
 std::string other_defaults(const OptionKey& key, const std::vector<NamedOptions>& rows) {

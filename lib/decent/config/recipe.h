@@ -154,6 +154,7 @@ struct OptimizerRecipe {
 struct ScheduleRecipe {
   std::string name = "cosine_warmup";                 // one of schedule_table()
   Options options = usual_options(schedule_table());  // every option of every schedule
+  std::vector<ScheduleLink> chain;                    // of `chain`
   bool operator==(const ScheduleRecipe&) const = default;
 };
 

@@ -85,6 +85,7 @@ std::string recipe_reference(const config::Names& names) {
          nested("The mapping of `train.stop`", config::table_of<StopRecipe>(), names) +
          nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>(),
                 names) +
+         nested("An element of `schedule.chain`", config::link_table({}), names) +
          nested("An edge of a custom `parallel.topology`", config::table_of<EdgeRecipe>(), names);
 }
 

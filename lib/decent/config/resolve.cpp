@@ -121,18 +121,52 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
     check_nearness("comm_dtype_within", *within, optimizer, root, names, mistakes);
 }
 
-// Checks that the keys which the schedule needs are given; each key checks its own value.
-void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
-  const Entry* section = root.find("schedule");
-  const NamedOptions* row = find_named(schedule_table(), schedule.name);
+// Checks that the keys which a schedule needs are given; each key checks its own value. `given` is
+// the mapping in which they stand.
+void check_needed(const std::string& name, const Options& options, const Value* given, Where where,
+                  const std::string& path, Mistakes& mistakes) {
+  const NamedOptions* row = find_named(schedule_table(), name);
   if (row == nullptr) return;  // reported as a mistake already
   for (const OptionKey& key : row->keys) {
-    if (key.example.empty() || !schedule.options.is_null(key.name)) continue;
-    const Entry* given = section == nullptr ? nullptr : section->value.find(key.name);
-    if (given != nullptr && given->value.kind != Value::Kind::null) continue;  // reported already
-    mistakes.add(where_of(root, "schedule", "name"), "schedule." + key.name,
-                 "missing; " + schedule.name + " needs it, e.g. " + key.example);
+    if (key.example.empty() || !options.is_null(key.name)) continue;
+    const Entry* entry = given == nullptr ? nullptr : given->find(key.name);
+    if (entry != nullptr && entry->value.kind != Value::Kind::null) continue;  // reported already
+    mistakes.add(where, path + "." + key.name,
+                 "missing; " + name + " needs it, e.g. " + key.example);
   }
+}
+
+void check_chain(const std::vector<ScheduleLink>& chain, const Value& list, Mistakes& mistakes) {
+  if (list.items.size() != chain.size()) return;  // reported as a mistake already
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const Value& item = list.items[i];
+    check_needed(chain[i].name, chain[i].options, &item, item.where, "schedule.chain", mistakes);
+    if (chain[i].steps || i + 1 == chain.size()) continue;
+    mistakes.add(item.where, "schedule.chain",
+                 "schedule " + std::to_string(i + 1) + " (" + chain[i].name +
+                     ") needs steps, after which the next one begins; only the last one may be "
+                     "without");
+  }
+}
+
+void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
+  const Entry* section = root.find("schedule");
+  const Value* given = section == nullptr ? nullptr : &section->value;
+  const Where name = where_of(root, "schedule", "name");
+  check_needed(schedule.name, schedule.options, given, name, "schedule", mistakes);
+  if (is_given(root, "schedule", "chain")) {
+    check_chain(schedule.chain, given->find("chain")->value, mistakes);
+    if (!schedule.chain.empty() && schedule.name != "chain")
+      mistakes.add(where_of(root, "schedule", "chain"), "schedule.chain",
+                   "is for schedule.name: chain; it is " + schedule.name);
+  }
+  if (schedule.name == "chain" && schedule.chain.empty() && !is_given(root, "schedule", "chain"))
+    mistakes.add(name, "schedule.chain",
+                 "missing; chain needs it, e.g. [{name: linear, steps: 100}, {name: constant}]");
+  if (!schedule.options.is_null("warmup_epochs") &&
+      schedule.options.get<std::int64_t>("warmup_steps") != 0)
+    mistakes.add(where_of(root, "schedule", "warmup_epochs"), "schedule.warmup_epochs",
+                 "takes the place of schedule.warmup_steps; give one of the two");
 }
 
 // A key whose value needs evaluations.
@@ -210,6 +244,8 @@ void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& fil
   if (recipe.output.empty()) recipe.output = std::filesystem::path("runs") / recipe.name;
   if (!recipe.train.epochs && !recipe.train.steps) recipe.train.epochs = 1;
   resolve(recipe.optimizer, root);
+  if (!recipe.schedule.chain.empty() && !is_given(root, "schedule", "name"))
+    recipe.schedule.name = "chain";
   resolve_options(recipe.schedule.options, find_named(schedule_table(), recipe.schedule.name),
                   "schedule", root);
   resolve_options(recipe.model.loss_options, find_named(names.losses, recipe.model.loss), "model",

@@ -49,6 +49,15 @@ struct Codec<TransformRecipe> {
   static std::string items(const Limits&) { return "transforms such as {flip: 0.5}"; }
 };
 
+/// The keys of a schedule in a chain depend on its name.
+template <>
+struct Codec<ScheduleLink> {
+  static bool read(const Slot& slot, ScheduleLink& out);
+  static std::string print(const ScheduleLink& link);
+  static std::string type(const Limits&) { return "a schedule such as {name: linear, steps: 100}"; }
+  static std::string items(const Limits&) { return "schedules such as {name: linear, steps: 100}"; }
+};
+
 /// A name or {phases: ..}.
 template <>
 struct Codec<TopologyRecipe> {
@@ -90,6 +99,10 @@ const Table<TopologyRecipe>& custom_topology_table();
 Table<OptimizerRecipe> make_optimizer_table();
 Table<ParallelRecipe> make_parallel_table();
 Table<ScheduleRecipe> make_schedule_table();
+/// The schedules that a chain may have.
+const std::vector<NamedOptions>& links();
+/// The keys of a schedule in a chain.
+Table<ScheduleLink> link_table(const NamedOptions& schedule);
 const Table<Recipe>& recipe_table();
 
 }  // namespace decent::config

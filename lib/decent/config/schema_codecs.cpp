@@ -39,6 +39,24 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
   return good;
 }
 
+// Reads a mapping whose keys depend on the row that its first key names.
+template <class T>
+bool read_by_row(const Slot& slot, const std::vector<NamedOptions>& rows,
+                 Table<T> (*table_of_row)(const NamedOptions&), T& out) {
+  if (slot.value.kind != Value::Kind::mapping) return slot.expected(Codec<T>::type(slot.limits));
+  const std::size_t before = slot.context.mistakes.size();
+  const Table<T> without_row = table_of_row({});
+  const Entry* entry = slot.value.find(without_row.names().front());
+  const auto name = entry != nullptr ? to_text(entry->value) : std::nullopt;
+  if (const NamedOptions* row = name ? find_named(rows, *name) : nullptr) {
+    table_of_row(*row).read(slot.value, slot.section, slot.path, slot.context, out);
+  } else {
+    // Without a row, the other keys cannot be checked.
+    without_row.front().read(&slot.value, slot.section, slot.path, slot.context, out);
+  }
+  return slot.context.mistakes.size() == before;
+}
+
 Value empty_mapping(Where where) {
   Value mapping;
   mapping.kind = Value::Kind::mapping;
@@ -144,19 +162,7 @@ std::string Codec<std::vector<std::filesystem::path>>::print(
 }
 
 bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
-  if (slot.value.kind != Value::Kind::mapping) return slot.expected(type(slot.limits));
-  const std::size_t before = slot.context.mistakes.size();
-  const Entry* entry = slot.value.find("format");
-  const auto name = entry != nullptr ? to_text(entry->value) : std::nullopt;
-  const std::vector<NamedOptions>& formats = slot.context.names.formats;
-  if (const NamedOptions* format = name ? find_named(formats, *name) : nullptr) {
-    source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
-  } else {
-    // Without a format, the other keys cannot be checked.
-    const Table<SourceRecipe> table = source_table({});
-    table.front().read(&slot.value, slot.section, slot.path, slot.context, out);
-  }
-  return slot.context.mistakes.size() == before;
+  return read_by_row(slot, slot.context.names.formats, source_table, out);
 }
 
 std::string Codec<SourceRecipe>::print(const SourceRecipe& source) {
@@ -194,6 +200,16 @@ bool Codec<TransformRecipe>::read(const Slot& slot, TransformRecipe& out) {
 
 std::string Codec<TransformRecipe>::print(const TransformRecipe& transform) {
   return "{" + key_text(transform.name) + ": {" + print_options(transform.options) + "}}";
+}
+
+bool Codec<ScheduleLink>::read(const Slot& slot, ScheduleLink& out) {
+  return read_by_row(slot, links(), link_table, out);
+}
+
+std::string Codec<ScheduleLink>::print(const ScheduleLink& link) {
+  return "{name: " + link.name +
+         ", steps: " + Codec<std::optional<std::int64_t>>::print(link.steps) +
+         ", lr_scale: " + number_text(link.lr_scale) + ", " + print_options(link.options) + "}";
 }
 
 bool Codec<TopologyRecipe>::read(const Slot& slot, TopologyRecipe& out) {

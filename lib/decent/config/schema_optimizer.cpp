@@ -41,6 +41,34 @@ Table<OptimizerRecipe> make_optimizer_table() {
   return table;
 }
 
+const std::vector<NamedOptions>& links() {
+  static const std::vector<NamedOptions> all = [] {
+    std::vector<NamedOptions> rows = schedule_table();
+    std::erase_if(rows, [](const NamedOptions& row) {
+      return row.name == "chain" || schedule_follows_evaluations(row.name);
+    });
+    return rows;
+  }();
+  return all;
+}
+
+Table<ScheduleLink> link_table(const NamedOptions& schedule) {
+  using R = ScheduleLink;
+  Table<R> table;
+  table.required("name", &R::name)
+      .one_of([](const Names&) { return names_in(links()); })
+      .doc("Name of the schedule; its own keys stand beside it.");
+  table.key("steps", &R::steps)
+      .range(at_least(1))
+      .doc("Updates until the next schedule begins; null, for the last one: all that are left.");
+  table.key("lr_scale", &R::lr_scale)
+      .range(above(0))
+      .doc("Factor for the learning rate of this schedule.");
+  for (const OptionKey& key : schedule.keys)
+    table.add_key(std::make_unique<OptionOf<R>>(key, &R::options));
+  return table;
+}
+
 Table<ScheduleRecipe> make_schedule_table() {
   using R = ScheduleRecipe;
   Table<R> table;
@@ -51,6 +79,10 @@ Table<ScheduleRecipe> make_schedule_table() {
           "torch.optim.lr_scheduler.");
   add_rows(
       table, [](const Names&) { return schedule_table(); }, &R::options);
+  table.key("chain", &R::chain)
+      .doc(
+          "Schedules one after another, each from its own beginning (chain). With this key, "
+          "`name: chain` can be left out.");
   return table;
 }
 

@@ -28,7 +28,7 @@ struct Option {
   std::string_view meaning;  // a phrase; the reference adds the rows that take the option
   OptionMember<S> member;
   Interval range = {};                         // of numbers, also of each of two
-  std::array<std::string_view, 2> texts = {};  // the texts that are valid; empty: any
+  std::array<std::string_view, 3> texts = {};  // the texts that are valid; empty: any
   bool is_metric = false;                      // the texts that are valid are names of metrics
   std::string_view example = {};  // for an option that this row requires, although it is null
   std::optional<double> default_in_recipes = {};  // if it is not that of S

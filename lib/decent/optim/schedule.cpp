@@ -12,18 +12,21 @@ namespace {
 
 using schedules::Row;
 
-Row constant() {
-  return {.name = "constant",
-          .keys = {},
-          .arguments = [](const ScheduleOptions&) { return Options(); },
-          .make = [](const ScheduleOptions& of) { return constant_lr(of.lr); }};
-}
+struct ConstantOptions {};
+
+struct Constant {
+  using Options = ConstantOptions;
+  static constexpr std::string_view kName = "constant";
+  static constexpr std::array<Option<Options>, 0> kOptions = {};
+  static Schedule make(const Options&, const schedules::Rest& of) { return constant_lr(of.lr); }
+};
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
-      constant(),          schedules::cosine_warmup(), schedules::linear(),
-      schedules::step(),   schedules::exponential(),   schedules::one_cycle(),
-      schedules::plateau()};
+      schedules::constant(),     schedules::cosine_warmup(),       schedules::linear(),
+      schedules::step(),         schedules::exponential(),         schedules::one_cycle(),
+      schedules::inverse_sqrt(), schedules::warmup_stable_decay(), schedules::plateau(),
+      schedules::chain()};
   return table;
 }
 
@@ -33,6 +36,8 @@ const Row& row(std::string_view name) {
 }
 
 }  // namespace
+
+Row schedules::constant() { return row<Constant>(); }
 
 Schedule constant_lr(double lr) {
   return [lr](std::int64_t) { return lr; };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,40 +38,61 @@ struct CosineWarmup {
 /// after it, torch's would rise again. Throws UserError for options that are out of range.
 Schedule cosine_warmup(const CosineWarmup& options);
 
+/// One schedule of a chain.
+struct ScheduleLink {
+  std::string name;                        // any but chain, and none that follows evaluations
+  std::optional<std::int64_t> steps = {};  // until the next one begins; none, of the last: all
+  double lr_scale = 1;                     // factor of the chain's lr
+  Options options = {};                    // its own, as those of ScheduleOptions
+  bool operator==(const ScheduleLink&) const = default;
+};
+
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
 
 /// What make_schedule() makes a schedule from.
 struct ScheduleOptions {
-  double lr = 1e-3;        // the peak, or the rate before it falls
-  std::int64_t steps = 1;  // of the training
+  double lr = 1e-3;                  // the peak, or the rate before it falls
+  std::int64_t steps = 1;            // of the training
+  std::int64_t steps_per_epoch = 0;  // 0: unknown; warmup_epochs requires it
   /// The schedule's own options by their names, which are those of torch.optim.lr_scheduler:
   /// {{"step_size", 1000}, {"gamma", 0.5}}. Options that are not given have their defaults; those
   /// that only other schedules take are not looked at. A schedule's file in schedules/ has them.
   Options options = {};
+  /// chain, which requires it: its schedules, one after another.
+  std::vector<ScheduleLink> chain = {};
   /// plateau, which requires it: the object that follows the evaluations.
   std::shared_ptr<const Plateau> plateau = nullptr;
 };
 
-/// Makes a schedule by its name. With u = t - 1:
+/// Makes a schedule by its name. With u = t - 1 and d = warmup_decay, every schedule begins with
+/// lr * (d + (1-d) * u / warmup_steps) while u < warmup_steps (none by default). After that it is,
+/// with u counted from the end of the warm-up:
 ///
 ///   constant       lr
-///   cosine_warmup  see cosine_warmup()
+///   cosine_warmup  eta_min + (lr - eta_min) * (1 + cos(pi * min(u, t_max) / t_max)) / 2
 ///   linear         lr * (start_factor + (end_factor - start_factor) * min(u / total_iters, 1))
 ///   step           lr * gamma^floor(u / step_size)
 ///   exponential    lr * gamma^u
+///   inverse_sqrt   lr * sqrt(timescale / (timescale + u)), where timescale is warmup_steps, or
+///                  10000 without a warm-up, if it is not given: transformers'
+///                  get_inverse_sqrt_schedule
+///   warmup_stable_decay
+///                  lr, and in the last decay_steps a fall to eta_min along decay_type: linear,
+///                  cosine or 1-sqrt (transformers' get_wsd_schedule)
 ///   one_cycle      torch's OneCycleLR with max_lr = lr: from lr / div_factor up to lr, which it
 ///                  reaches after pct_start of total_steps, and down to
 ///                  lr / (div_factor * final_div_factor); with three_phase down to the first one in
 ///                  as many steps again, then further. It leaves momentum as it is.
 ///   plateau        that of `plateau`, which falls when evaluations get no better: it knows the
 ///                  learning rates of all steps until now, and those to come only up to the next
-///                  evaluation
+///                  evaluation. Its first steps are multiplied by the warm-up's share of lr.
+///   chain          the schedules of `chain` one after another, each from its own beginning
 ///
 /// They are torch's LinearLR, StepLR, ExponentialLR and OneCycleLR, stepped after each update, and
-/// ReduceLROnPlateau; the value of OneCycleLR stays after total_steps, where torch raises an error.
-/// Throws UserError for another name, for an option that no schedule has, and for options that are
-/// missing, of another type or out of range.
+/// ReduceLROnPlateau; the warm-up and the chain are its SequentialLR. The value of OneCycleLR stays
+/// after total_steps, where torch raises an error. Throws UserError for another name, for an option
+/// that no schedule has, and for options that are missing, of another type or out of range.
 Schedule make_schedule(std::string_view name, const ScheduleOptions& options);
 
 /// constant, cosine_warmup, ..: all that make_schedule knows, with the options that they take.

@@ -32,9 +32,8 @@ std::shared_ptr<Plateau> plateau_of(const Recipe& recipe, double lr) {
   return std::make_shared<Plateau>(options);
 }
 
-std::string text_of(const std::string& name, const ScheduleOptions& options) {
-  std::string text = name + ", lr " + number_text(options.lr);
-  const Options arguments = schedule_arguments(name, options);
+std::string text_of(const std::string& name, double lr, const Options& arguments) {
+  std::string text = name + ", lr " + number_text(lr);
   for (const auto& [argument, value] : arguments.all())
     text += ", " + argument + " " + config::print_option(value);
   return text;
@@ -46,20 +45,28 @@ std::string rate_at(const LearningRates& rates, std::int64_t step) {
 
 }  // namespace
 
-LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps) {
+LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps,
+                                std::int64_t steps_per_epoch) {
   const double peak = peak_lr(recipe.optimizer, workers);
   const auto plateau = plateau_of(recipe, peak);
-  const ScheduleOptions options{
-      .lr = peak, .steps = steps, .options = recipe.schedule.options, .plateau = plateau};
+  const ScheduleOptions options{.lr = peak,
+                                .steps = steps,
+                                .steps_per_epoch = steps_per_epoch,
+                                .options = recipe.schedule.options,
+                                .chain = recipe.schedule.chain,
+                                .plateau = plateau};
+  const Options arguments = schedule_arguments(recipe.schedule.name, options);
   return {.schedule = make_schedule(recipe.schedule.name, options),
           .peak = peak,
-          .text = text_of(recipe.schedule.name, options),
+          .warmup_steps = arguments.get<std::int64_t>("warmup_steps"),
+          .text = text_of(recipe.schedule.name, peak, arguments),
           .plateau = plateau};
 }
 
 std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
                                       std::int64_t steps) {
-  const std::int64_t end = schedule.options.get_if<std::int64_t>("total_steps").value_or(steps);
+  const std::int64_t end =
+      rates.warmup_steps + schedule.options.get_if<std::int64_t>("total_steps").value_or(steps);
   if (schedule.name != "one_cycle" || end >= steps) return std::nullopt;
   return "schedule.total_steps: the cycle ends at step " + std::to_string(end) + " of " +
          std::to_string(steps) + ", and the learning rate stays at " + rate_at(rates, end) +

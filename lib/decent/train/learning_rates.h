@@ -14,6 +14,7 @@ namespace decent {
 struct LearningRates {
   Schedule schedule;
   double peak = 0;  // optimizer.lr, scaled
+  std::int64_t warmup_steps = 0;
   /// The schedule's name and its resolved arguments with all their digits: runs with the same text
   /// have the same learning rate in every step.
   std::string text;
@@ -21,7 +22,8 @@ struct LearningRates {
 };
 
 /// `steps`: the updates of the whole run.
-LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps);
+LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps,
+                                std::int64_t steps_per_epoch);
 
 /// A warning if the schedule ends before a run of `steps` updates does; PyTorch would refuse to
 /// step beyond its end.

@@ -70,7 +70,8 @@ Plan make_plan(const Task& task, const Member& member, const std::optional<Resum
             .resumes = from.has_value()};
   choose_topology(task.recipe.parallel, member, plan);
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
-  plan.rates = learning_rates_of(task.recipe, member.size(), plan.total_steps);
+  plan.rates = learning_rates_of(task.recipe, member.size(), plan.total_steps,
+                                 plan.sampler->updates_per_epoch());
   plan.rules = EvaluationRules(task.recipe, plan.rates.plateau);
   return plan;
 }

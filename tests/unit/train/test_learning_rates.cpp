@@ -15,28 +15,43 @@ Recipe recipe_of(const std::string& schedule, LrScaling scaling) {
   return recipe;
 }
 
+constexpr std::int64_t kStepsPerEpoch = 10;
+
 TEST(LearningRates, AreTheRecipesWithoutScaling) {
-  const auto rates = learning_rates_of(recipe_of("constant", LrScaling::none), /*workers=*/4, 100);
+  const auto rates =
+      learning_rates_of(recipe_of("constant", LrScaling::none), /*workers=*/4, 100, kStepsPerEpoch);
   EXPECT_EQ(rates.peak, 0.01);
   EXPECT_EQ(rates.schedule(1), 0.01);
 }
 
 TEST(LearningRates, AreScaledBeforeTheSchedule) {
   const Recipe recipe = recipe_of("cosine_warmup", LrScaling::sqrt);
-  const auto rates = learning_rates_of(recipe, /*workers=*/4, /*steps=*/100);
+  const auto rates = learning_rates_of(recipe, /*workers=*/4, /*steps=*/100, kStepsPerEpoch);
   EXPECT_EQ(rates.peak, 0.02);
   EXPECT_EQ(rates.schedule(1), 0.02);
   // Half way down, and at the end of the cosine: eta_min is as the recipe gives it.
   EXPECT_NEAR(rates.schedule(51), (0.02 + 1e-6) / 2, 1e-15);  // a few roundings of doubles
   EXPECT_NEAR(rates.schedule(101), 1e-6, 1e-15);
-  EXPECT_EQ(learning_rates_of(recipe, 2, 100).peak, 0.01 * std::sqrt(2.0));
-  EXPECT_EQ(learning_rates_of(recipe, 1, 100).peak, 0.01);
+  EXPECT_EQ(learning_rates_of(recipe, 2, 100, kStepsPerEpoch).peak, 0.01 * std::sqrt(2.0));
+  EXPECT_EQ(learning_rates_of(recipe, 1, 100, kStepsPerEpoch).peak, 0.01);
+}
+
+TEST(LearningRates, CountAWarmUpInEpochs) {
+  Recipe recipe = recipe_of("constant", LrScaling::none);
+  recipe.schedule.options.set("warmup_epochs", 1.5);
+  const auto rates = learning_rates_of(recipe, /*workers=*/2, /*steps=*/100, kStepsPerEpoch);
+  EXPECT_EQ(rates.warmup_steps, 15);
+  EXPECT_LT(rates.schedule(15), 0.01);
+  EXPECT_EQ(rates.schedule(16), 0.01);
+  recipe.schedule.options.set("warmup_epochs", kNull);
+  recipe.schedule.options.set("warmup_steps", 15);
+  EXPECT_EQ(learning_rates_of(recipe, 2, 100, kStepsPerEpoch).text, rates.text);
 }
 
 // What decides whether a resumed run has the rates that it had.
 TEST(LearningRates, HaveTheSameTextWhereTheyAreTheSame) {
   const auto text = [](const Recipe& recipe, int workers, std::int64_t steps) {
-    return learning_rates_of(recipe, workers, steps).text;
+    return learning_rates_of(recipe, workers, steps, kStepsPerEpoch).text;
   };
   const Recipe constant = recipe_of("constant", LrScaling::none);
   EXPECT_EQ(text(constant, 2, 100), text(constant, 4, 200));

@@ -35,11 +35,11 @@ struct Step {
                       .example = "1000"},
       gamma<Options>(/*example=*/"")};
 
-  static void resolve(Options& options, const ScheduleOptions&) {
+  static void resolve(Options& options, const Rest&) {
     if (!options.gamma) options.gamma = kGammaOfSteps;
   }
 
-  static Schedule make(const Options& options, const ScheduleOptions& of) {
+  static Schedule make(const Options& options, const Rest& of) {
     return [lr = of.lr, size = *options.step_size, gamma = *options.gamma](std::int64_t t) {
       const std::int64_t falls = (t - 1) / size;
       return lr * std::pow(gamma, static_cast<double>(falls));
@@ -56,7 +56,7 @@ struct Exponential {
   static constexpr std::string_view kName = "exponential";
   static constexpr std::array kOptions = {gamma<Options>(/*example=*/"0.999")};
 
-  static Schedule make(const Options& options, const ScheduleOptions& of) {
+  static Schedule make(const Options& options, const Rest& of) {
     return [lr = of.lr, gamma = *options.gamma](std::int64_t t) {
       return lr * std::pow(gamma, static_cast<double>(t - 1));
     };

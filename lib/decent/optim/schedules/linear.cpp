@@ -24,11 +24,11 @@ struct Linear {
       Option<Options>{"total_iters", "Updates from start_factor to end_factor; null: all updates",
                       &Options::total_iters, at_least(1)}};
 
-  static void resolve(Options& options, const ScheduleOptions& of) {
+  static void resolve(Options& options, const Rest& of) {
     if (!options.total_iters) options.total_iters = of.steps;
   }
 
-  static Schedule make(const Options& options, const ScheduleOptions& of) {
+  static Schedule make(const Options& options, const Rest& of) {
     return [o = options, lr = of.lr, iterations = *options.total_iters](std::int64_t t) {
       const double done =
           static_cast<double>(std::min(t - 1, iterations)) / static_cast<double>(iterations);

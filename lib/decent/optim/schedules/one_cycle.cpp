@@ -71,11 +71,11 @@ struct OneCycle {
                       "then fall further",
                       &Options::three_phase}};
 
-  static void resolve(Options& options, const ScheduleOptions& of) {
+  static void resolve(Options& options, const Rest& of) {
     if (!options.total_steps) options.total_steps = of.steps;
   }
 
-  static Schedule make(const Options& o, const ScheduleOptions& of) {
+  static Schedule make(const Options& o, const Rest& of) {
     const bool cosine = o.anneal_strategy == "cos";
     return [phases = phases_of(o, of.lr), cosine, last = *o.total_steps - 1](std::int64_t t) {
       return rate(phases, cosine, static_cast<double>(std::min(t - 1, last)));

@@ -48,13 +48,13 @@ struct PlateauRow {
                       at_least(0)}};
   static constexpr bool kFollowsEvaluations = true;
 
-  static void resolve(Options& options, const ScheduleOptions& of) {
+  static void resolve(Options& options, const schedules::Rest& of) {
     if (of.plateau == nullptr)
       throw UserError("schedule plateau: there is nothing that looks at evaluations");
     options = of.plateau->options();
   }
 
-  static Schedule make(const Options&, const ScheduleOptions& of) {
+  static Schedule make(const Options&, const schedules::Rest& of) {
     return [plateau = of.plateau](std::int64_t step) { return plateau->lr(step); };
   }
 };
