@@ -57,6 +57,8 @@ class Case:
         """
         if self.method == "all_reduce":
             return [DDP]
+        if self.optimizer["name"] == "muon":  # two optimizers side by side
+            return []
         if self.phases or self.accumulation > 1 or self.freeze or self.param_groups or self.loss_options:
             return []
         if self.clip:
@@ -71,6 +73,7 @@ ADAM = {"name": "adam", "lr": 3e-3, "betas": [0.8, 0.99], "weight_decay": 0.01}
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}
 LION = {"name": "lion", "lr": 1e-3, "weight_decay": 0.1}
 RMSPROP = {"name": "rmsprop", "lr": 1e-3, "alpha": 0.9, "momentum": 0.9, "weight_decay": 0.01}
+MUON = {"name": "muon", "lr": 3e-3, "weight_decay": 0.1}
 # At SGD's rate a difference of one rounding to float16 grows forty times within 24 steps.
 SLOW_SGD = {**SGD, "lr": 0.01}
 NESTEROV = {**SGD, "nesterov": True}
@@ -96,6 +99,12 @@ def _cases() -> list[Case]:
         Case("sgd-ring-cnn-n2", 2, "cnn", "ring", SGD),
         Case("lion-ring-mlp-n2", 2, "mlp", "ring", LION),
         Case("rmsprop-ring-mlp-n2", 2, "mlp", "ring", RMSPROP),
+        Case("muon-ring-mlp-n2", 2, "mlp", "ring", MUON),
+        Case("muon-original-one-peer-exp-gpt-n4", 4, "gpt", "one-peer-exp",
+             {**MUON, "adjust_lr_fn": "original", "nesterov": False, "momentum": 0.9, "ns_steps": 4, "betas": [0.8, 0.99]}),
+        Case("muon-clip-gamma-buckets-cnn-n2", 2, "cnn", "ring", MUON, gamma=0.6, clip=0.55, bucket_mb=0.0005, min_buckets=3),
+        Case("muon-groups-mlp-n2", 2, "mlp", "complete", MUON,
+             param_groups=({"match": "fc1.weight", "optimizer": "adamw", "lr_scale": 0.5}, {"match": "*.bias", "weight_decay": 0.0})),
         Case("nesterov-complete-mlp-n2", 2, "mlp", "complete", NESTEROV),
         Case("cosine-ring-mlp-n2", 2, "mlp", "ring", schedule=cosine),
         Case("cosine-own-complete-cnn-n2", 2, "cnn", schedule={**cosine, "t_max": None}, own_schedule=True),
@@ -227,6 +236,7 @@ def _more_all_reduce_cases() -> list[Case]:
     cosine = {"name": "cosine_warmup", "warmup_steps": 6, "t_max": 12, "eta_min": 1e-4, "warmup_decay": 0.05}
     some: dict[str, dict[str, Any]] = {
         "adam": {"optimizer": ADAM}, "nesterov": {"optimizer": NESTEROV}, "rmsprop": {"optimizer": RMSPROP},
+        "muon": {"optimizer": MUON},
         "accum_adamw": {"optimizer": {"name": "accum_adamw", "lr": 3e-3, "weight_decay": 0.05, "accum_iter": 3}},
         "groups": {"param_groups": groups},
         "freeze": {"freeze": ("head.weight",)}, "cosine": {"schedule": cosine}, "after": {"update": "after_backward"},

@@ -7,6 +7,7 @@ independent programs (decent-train, decent-dp, decent-optim-wrapper) can be chec
 from __future__ import annotations
 
 import fnmatch
+import inspect
 import math
 from pathlib import Path
 
@@ -155,7 +156,40 @@ class Lion(torch.optim.Optimizer):
                 m.copy_(b2 * m + (1 - b2) * p.grad)
 
 
+def torchs_muon_in_float32() -> type[torch.optim.Optimizer]:
+    """torch.optim.Muon without its rounding of matrices to bfloat16."""
+    from torch.optim import _muon
+
+    source = inspect.getsource(_muon._zeropower_via_newtonschulz)
+    if "grad.bfloat16()" in source:
+        exec(compile(source.replace("grad.bfloat16()", "grad.clone()"), "muon in float32", "exec"), vars(_muon))
+    return torch.optim.Muon
+
+
+class Muon:
+    """Matrices by Muon; all other parameters, and those of groups that say so, by AdamW."""
+
+    def __init__(self, groups, lr, betas=(0.9, 0.999), eps=1e-8, adjust_lr_fn="match_rms_adamw", **options) -> None:
+        def part(matrices: bool) -> list[dict]:
+            parts = [{**group, "params": [p for p in group["params"] if (group["as_matrix"] and p.dim() == 2) == matrices]}
+                     for group in groups]
+            return [group for group in parts if group["params"]]
+
+        self.optimizers = [torchs_muon_in_float32()(part(True), lr, adjust_lr_fn=adjust_lr_fn, **options),
+                           torch.optim.AdamW(part(False), lr, betas, eps)]
+        self.param_groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+
+    def step(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none)
+
+
 KINDS = {
+    "muon": Muon,
     "lion": Lion, "rmsprop": torch.optim.RMSprop,
     "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD,
     "accum_adamw": lambda groups, **o: AccumAdam(groups, decoupled=True, **o),
@@ -163,15 +197,15 @@ KINDS = {
 }
 
 
-def settings_of(case: Case, name: str, param: Tensor) -> tuple[float, float]:
-    """Weight decay and factor of the learning rate. Without groups tensors of fewer than two dimensions do not decay."""
+def settings_of(case: Case, name: str, param: Tensor) -> tuple[float, float, bool]:
+    """Weight decay, factor of the learning rate, and whether muon may take it. Without groups tensors of fewer than two dimensions do not decay."""
     decay = case.optimizer["weight_decay"]
     if not case.param_groups:
-        return (decay if param.dim() >= 2 else 0.0), 1.0
+        return (decay if param.dim() >= 2 else 0.0), 1.0, True
     for group in case.param_groups:
         if fnmatch.fnmatchcase(name, group["match"]):
-            return group.get("weight_decay", decay), group.get("lr_scale", 1.0)
-    return decay, 1.0
+            return group.get("weight_decay", decay), group.get("lr_scale", 1.0), "optimizer" not in group
+    return decay, 1.0, True
 
 
 def make_optimizer(case: Case, params: list[tuple[str, Tensor]]) -> torch.optim.Optimizer:
@@ -179,10 +213,11 @@ def make_optimizer(case: Case, params: list[tuple[str, Tensor]]) -> torch.optim.
     options = dict(case.optimizer)
     kind = KINDS[options.pop("name")]
     options.pop("weight_decay")
-    groups: dict[tuple[float, float], dict] = {}
+    groups: dict[tuple[float, float, bool], dict] = {}
     for name, param in params:
         settings = settings_of(case, name, param)
-        group = groups.setdefault(settings, {"params": [], "weight_decay": settings[0], "lr_scale": settings[1]})
+        group = groups.setdefault(settings, {"params": [], "weight_decay": settings[0], "lr_scale": settings[1],
+                                              "as_matrix": settings[2]})
         group["params"].append(param)
     return kind(list(groups.values()), **options)
 

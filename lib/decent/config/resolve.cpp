@@ -45,6 +45,12 @@ void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
 }
 
 void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {
+  for (const ParamGroupRecipe& group : optimizer.param_groups) {
+    if (!group.optimizer || optimizer.name == "muon") continue;
+    mistakes.add(where_of(root, "optimizer", "param_groups"), "optimizer.param_groups.optimizer",
+                 "is for optimizer.name: muon, which has a rule of its own for matrices; it is " +
+                     optimizer.name);
+  }
   const auto conflict = update_conflict(optimizer.name, optimizer.options);
   if (!conflict) return;
   const std::string option(conflict->option);

@@ -60,6 +60,9 @@ Table<ParamGroupRecipe> make_param_group_table() {
   table.key("lr_scale", &ParamGroupRecipe::lr_scale)
       .range(at_least(0))
       .doc("Factor for the learning rate; null: 1.");
+  table.key("optimizer", &ParamGroupRecipe::optimizer)
+      .one_of([](const Names&) { return std::vector<std::string>{"adamw"}; })
+      .doc("Beside `optimizer.name: muon`: adamw, also for the group's matrices; null: muon.");
   return table;
 }
 

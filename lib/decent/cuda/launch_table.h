@@ -137,16 +137,16 @@ struct Part {
 };
 
 // An update of one rule's elements; its states from kFirstWritten on are written.
-template <class Rule, bool kMixes, bool kEndsRound>
+template <class Rule, bool kMixes, bool kWhole>
 struct Update {
   static constexpr bool kMix = kMixes;
   static constexpr bool kGradient = true;
-  static constexpr std::size_t kFirstWritten = kEndsRound ? 0 : rules::kStatesOfRounds<Rule>;
+  static constexpr std::size_t kFirstWritten = kWhole ? 0 : rules::kStatesOfWhole<Rule>;
 
   template <typename T, typename... States>
   static DECENT_ELEMENT void element(T& x, T received, T grad, const rules::Scales<T>& scales,
                                      const rules::Coefficients<Rule, T>& c, States&... states) {
-    rules::update_element<Rule, kMix, kEndsRound>(x, received, grad, scales, c, states...);
+    rules::update_element<Rule, kMix, kWhole>(x, received, grad, scales, c, states...);
   }
 };
 
@@ -212,8 +212,8 @@ template <class Rule, bool kMix, typename T, std::size_t kStates>
 DECENT_ELEMENT void update_part(const Part<T, kStates>& part, unsigned thread,
                                 const rules::Scales<T>& scales,
                                 const rules::Coefficients<Rule, T>& c) {
-  if constexpr (rules::HasRounds<Rule>) {
-    if (!c.ends_round) return sweep<Update<Rule, kMix, false>>(part, thread, scales, c);
+  if constexpr (rules::HasTwoForms<Rule>) {
+    if (!c.whole) return sweep<Update<Rule, kMix, false>>(part, thread, scales, c);
   }
   sweep<Update<Rule, kMix, true>>(part, thread, scales, c);
 }

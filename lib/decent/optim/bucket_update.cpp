@@ -1,5 +1,7 @@
 #include "decent/optim/bucket_update.h"
 
+#include <cstddef>
+#include <stdexcept>
 #include <type_traits>
 
 #include "decent/core/cuda_library.h"
@@ -10,6 +12,23 @@
 
 namespace decent {
 namespace {
+
+void* element_of(void* array, std::int64_t element, Scalar scalar) {
+  const std::size_t size = scalar == Scalar::float32 ? sizeof(float) : sizeof(double);
+  return static_cast<std::byte*>(array) + static_cast<std::size_t>(element) * size;
+}
+
+void step_matrices(const BucketStep& step, const MatrixStep& how) {
+  for (const BucketSlice& slice : step.slices) {
+    if (!slice.matrix.is_one() || slice.grad == nullptr) continue;
+    if (!step.matrix_work) throw std::logic_error("an update of matrices without matrix_work");
+    step.matrix_work(step, how,
+                     {.matrix = slice.matrix,
+                      .grad = slice.grad,
+                      .momentum = element_of(step.states[0], slice.offset, step.scalar),
+                      .direction = element_of(step.states[1], slice.offset, step.scalar)});
+  }
+}
 
 // A rule with its options. It computes the coefficients, and the kernels do the rest.
 template <class Rule>
@@ -30,13 +49,19 @@ class RuleUpdate final : public BucketUpdate {
 
   bool steps_bounded_by_lr() const override { return Rule::kStepBoundedByLr; }
 
+  double step_scale(const Matrix& matrix) const override {
+    if constexpr (rules::HasMatrixStep<Rule>) return Rule::step_scale(options_, matrix);
+    return 1;
+  }
+
   void apply(const BucketStep& step) const override {
+    if constexpr (rules::HasMatrixStep<Rule>) step_matrices(step, Rule::matrix_step(options_));
     or_cpu(step.kernels).with(step.scalar, [&]<typename T>(const Kernels<T>& kernels) {
       std::vector<rules::Coefficients<Rule, T>> coefficients;
       coefficients.reserve(step.slices.size());
       for (const BucketSlice& slice : step.slices) {
         coefficients.push_back(Rule::template coefficients<T>(
-            options_, {step.lr * slice.lr_scale, slice.weight_decay, slice.updates}));
+            options_, {step.lr * slice.lr_scale, slice.weight_decay, slice.updates, slice.matrix}));
       }
       kernels.template update<Rule>()(step, coefficients);
     });

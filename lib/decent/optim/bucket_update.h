@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decent/core/options.h"
+#include "decent/optim/matrix.h"
 #include "decent/optim/update_names.h"
 
 namespace decent {
@@ -47,7 +48,16 @@ struct BucketSlice {
   double weight_decay = 0.0;
   double lr_scale = 1.0;
   std::int64_t updates = 0;  // of this parameter, this one included (for Adam's bias correction)
+  Matrix matrix = {};        // its shape, if it may be treated as a matrix
 };
+
+struct BucketStep;
+
+/// Computes the direction of a matrix's step from its gradient, as `step` scales it, and its
+/// momentum, which changes unless the scale is NaN. This room leaves it to its callers, as it has
+/// no products of matrices.
+using MatrixWork =
+    std::function<void(const BucketStep& step, const MatrixStep& how, const MatrixArrays& of)>;
 
 /// A bucket during one step. `x`, the received weights and every state are flat arrays of `numel`
 /// elements with the same layout, and zero between parameters.
@@ -66,6 +76,7 @@ struct BucketStep {
   /// Is called for every piece of the bucket, padding included, after it has been written. If an
   /// update ignores it, the exchange needs a pass of its own.
   PieceWork written = nullptr;
+  MatrixWork matrix_work = nullptr;        // an update of matrices requires it
   const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
@@ -82,6 +93,8 @@ class BucketUpdate {
   /// Whether no gradient, however large, moves a weight by more than a few learning rates in one
   /// step. Modulo exchanges need this.
   virtual bool steps_bounded_by_lr() const { return false; }
+  /// How large the steps of a parameter with this shape are, in those of other parameters.
+  virtual double step_scale(const Matrix& /*matrix*/) const { return 1; }
 };
 
 /// Makes the optimizer `name`, one of update_names(). Options that are not given have the

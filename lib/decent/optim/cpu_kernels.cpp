@@ -69,37 +69,37 @@ struct UpdateLoop {
   static DECENT_ELEMENT void run(const Arrays& piece, const rules::Scales<T>& scales,
                                  const Coefficients<Rule, T>& coefficients) {
     if (piece.received != nullptr) {
-      choose_round<true>(piece, scales, coefficients);
+      choose_form<true>(piece, scales, coefficients);
     } else {
-      choose_round<false>(piece, scales, coefficients);
+      choose_form<false>(piece, scales, coefficients);
     }
   }
 
  private:
   template <bool kMix, typename T, typename Arrays>
-  static DECENT_ELEMENT void choose_round(const Arrays& piece, const rules::Scales<T>& scales,
-                                          const Coefficients<Rule, T>& coefficients) {
+  static DECENT_ELEMENT void choose_form(const Arrays& piece, const rules::Scales<T>& scales,
+                                         const Coefficients<Rule, T>& coefficients) {
     constexpr std::make_index_sequence<rules::kStateCount<Rule>> states;
-    if constexpr (rules::HasRounds<Rule>) {
-      if (!coefficients.ends_round) return loop<kMix, false>(piece, scales, coefficients, states);
+    if constexpr (rules::HasTwoForms<Rule>) {
+      if (!coefficients.whole) return loop<kMix, false>(piece, scales, coefficients, states);
     }
     loop<kMix, true>(piece, scales, coefficients, states);
   }
 
-  template <bool kMix, bool kEndsRound, typename T, typename Arrays, std::size_t... S>
+  template <bool kMix, bool kWhole, typename T, typename Arrays, std::size_t... S>
   static DECENT_ELEMENT void loop(const Arrays& piece, const rules::Scales<T>& scales,
                                   const Coefficients<Rule, T>& coefficients,
                                   std::index_sequence<S...>) {
     const Arrays p = piece;
     const rules::Scales<T> k = scales;
     const Coefficients<Rule, T> c = coefficients;
-    constexpr std::size_t kFirstWritten = kEndsRound ? 0 : rules::kStatesOfRounds<Rule>;
+    constexpr std::size_t kFirstWritten = kWhole ? 0 : rules::kStatesOfWhole<Rule>;
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < p.numel; ++i) {
       T x = p.x[i];
       T states[] = {p.states[S][i]...};  // in registers, so that stores force no new loads
-      rules::update_element<Rule, kMix, kEndsRound>(x, kMix ? p.received[i] : T(0), p.grad[i], k, c,
-                                                    states[S]...);
+      rules::update_element<Rule, kMix, kWhole>(x, kMix ? p.received[i] : T(0), p.grad[i], k, c,
+                                                states[S]...);
       p.x[i] = x;
       ((S >= kFirstWritten ? void(p.states[S][i] = states[S]) : void()), ...);
     }

@@ -7,12 +7,27 @@
 
 namespace decent {
 
+namespace {
+
+Matrix matrix_of(const at::Tensor& parameter, const ParameterSettings& settings) {
+  if (!settings.as_matrix || parameter.dim() != 2 || parameter.numel() == 0) return {};
+  return {.rows = parameter.size(0),
+          .cols = parameter.size(1),
+          .by_columns = !parameter.is_contiguous()};
+}
+
+}  // namespace
+
 OptimizerStates::OptimizerStates(const Replica& replica, const TrainingOptions& options)
     : replica_(replica),
       names_(options.update ? options.update->state_names() : std::vector<std::string>()),
       updates_(replica.parameters().size()) {
-  for (const auto& [name, tensor] : replica.parameters())
-    settings_.push_back(options.settings_of(name, tensor));
+  for (const auto& [name, tensor] : replica.parameters()) {
+    const ParameterSettings& its = settings_.emplace_back(options.settings_of(name, tensor));
+    const Matrix& matrix = matrices_.emplace_back(matrix_of(tensor, its));
+    step_scales_.push_back(its.lr_scale *
+                           (options.update ? options.update->step_scale(matrix) : 1.0));
+  }
   for (const Bucket& bucket : replica.buckets()) {
     Arrays& arrays = buckets_.emplace_back();
     for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -27,7 +42,7 @@ std::vector<std::vector<LrScaleFrom>> OptimizerStates::lr_scales() const {
   for (const Bucket& bucket : replica_.buckets()) {
     auto& scales = all.emplace_back();
     for (std::size_t i = 0; i < bucket.parameters.size(); ++i)
-      scales.push_back({bucket.offsets[i], settings_[bucket.parameters[i]].lr_scale});
+      scales.push_back({bucket.offsets[i], step_scales_[bucket.parameters[i]]});
   }
   return all;
 }
@@ -41,7 +56,8 @@ std::vector<BucketSlice> OptimizerStates::slices(std::size_t index) const {
                       .numel = replica_.parameters()[p].second.numel(),
                       .weight_decay = settings_[p].weight_decay,
                       .lr_scale = settings_[p].lr_scale,
-                      .updates = updates_[p] + 1});
+                      .updates = updates_[p] + 1,
+                      .matrix = matrices_[p]});
   }
   return slices;
 }

@@ -25,7 +25,7 @@ class OptimizerStates {
   /// The arrays of a bucket, as BucketStep takes them.
   std::span<void* const> arrays(std::size_t bucket) const { return buckets_[bucket].pointers; }
 
-  /// The factors of the learning rate, as an exchange takes them.
+  /// The sizes of steps, in learning rates, as an exchange takes them.
   std::vector<std::vector<LrScaleFrom>> lr_scales() const;
 
   /// The parameters of a bucket, as BucketStep takes them, without gradients.
@@ -51,6 +51,8 @@ class OptimizerStates {
   std::vector<std::string> names_;           // of the states
   std::vector<Arrays> buckets_;              // by bucket
   std::vector<ParameterSettings> settings_;  // by parameter
+  std::vector<Matrix> matrices_;             // by parameter
+  std::vector<double> step_scales_;          // by parameter: the size of its steps
   std::vector<std::int64_t> updates_;        // by parameter
 };
 

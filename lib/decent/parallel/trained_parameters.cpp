@@ -15,6 +15,7 @@
 #include "decent/parallel/exchange/exchange.h"
 #include "decent/parallel/global_average.h"
 #include "decent/parallel/gradient_scale.h"
+#include "decent/parallel/matrix_work.h"
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/optimizer_states.h"
 #include "decent/parallel/replica.h"
@@ -281,6 +282,7 @@ void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGr
                           .grad_scale = factor.grad_scale,
                           .device_scale = factor.device_scale,
                           .written = written,
+                          .matrix_work = matrix_work(bucket.x.device()),
                           .kernels = kernels_of(bucket.x)});
   parts_->replica.written(index);
   if (overflowed()) return;

@@ -25,6 +25,7 @@ enum class UpdateTime { in_backward, after_backward };
 struct ParameterSettings {
   double weight_decay = 0.0;
   double lr_scale = 1.0;  // times the schedule's learning rate
+  bool as_matrix = true;  // if it has two dimensions; for an update of matrices (muon)
 };
 
 /// The settings of a parameter by its name.

@@ -63,7 +63,8 @@ ParameterSettings settings_of(const OptimizerRecipe& recipe, const std::string& 
   for (const ParamGroupRecipe& group : recipe.param_groups) {
     if (!glob_matches(group.match, name)) continue;
     return {.weight_decay = group.weight_decay.value_or(decay),
-            .lr_scale = group.lr_scale.value_or(1.0)};
+            .lr_scale = group.lr_scale.value_or(1.0),
+            .as_matrix = !group.optimizer};
   }
   return {.weight_decay = decay};
 }

@@ -25,9 +25,9 @@ void check_matches(const std::string& key, const std::string& glob,
 /// Throws UserError if a group matches no parameter that trains.
 void check_param_groups(const NamedTensors& parameters, std::span<const ParamGroupRecipe> groups);
 
-/// Weight decay and learning rate of one parameter: the first group that matches decides. If it
-/// sets no value, or none matches, the optimizer's own value counts. Without any groups, tensors of
-/// fewer than 2 dimensions do not decay.
+/// Weight decay, learning rate and optimizer of one parameter: the first group that matches
+/// decides. If it sets no value, or none matches, the optimizer's own value counts. Without any
+/// groups, tensors of fewer than 2 dimensions do not decay.
 ParameterSettings settings_of(const OptimizerRecipe& recipe, const std::string& name,
                               const at::Tensor& parameter);
 

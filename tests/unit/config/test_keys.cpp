@@ -72,6 +72,8 @@ const std::vector<KeyCase>& key_cases() {
       {"optimizer.momentum", "0", "[0.9]", "1"},
       {"optimizer.nesterov", "true", "yes", ""},
       {"optimizer.accum_iter", "8", "4.0", "0"},
+      {"optimizer.ns_steps", "6", "5.5", "0"},
+      {"optimizer.adjust_lr_fn", "original", "1", "none"},
       {"optimizer.alpha", "0.9", "'0.9'", "1"},
       {"optimizer.weight_decay", "0.01", "true", "-0.1"},
       {"optimizer.ema", "0.999", "true", "1"},

@@ -36,7 +36,7 @@ struct AccumAdam {
   static constexpr std::array<std::string_view, 3> kStates = {"exp_avg", "exp_avg_sq",
                                                               "accum_grad"};
   static constexpr bool kStepBoundedByLr = true;
-  static constexpr std::size_t kStatesOfRounds = 2;
+  static constexpr std::size_t kStatesOfWhole = 2;
 
   // x as adam's, 13. a: g's 6, share (coefficient, product) 8, sum 9. v: coefficient, two products,
   // sum, 13, and once more coefficient and product, 15; m 14.
@@ -46,7 +46,7 @@ struct AccumAdam {
   struct Coefficients {
     Adam::Coefficients<T> adam;
     T share;  // 1 / K
-    bool ends_round;
+    bool whole;
   };
 
   template <typename T>
@@ -56,15 +56,15 @@ struct AccumAdam {
     round.updates = (step.updates - 1) / k + 1;  // n; s + k - 1 could overflow
     return {.adam = Adam::coefficients<T>(options.adam(), round),
             .share = static_cast<T>(1 / static_cast<double>(k)),
-            .ends_round = step.updates % k == 0};
+            .whole = step.updates % k == 0};
   }
 
-  template <bool kEndsRound, typename T>
+  template <bool kWhole, typename T>
   static DECENT_ELEMENT void element(T& x, T g, T& m, T& v, T& a, const Coefficients<T>& c) {
     g += c.adam.weight_decay * x;
     a += c.share * g;
     Adam::descend(x, m + c.adam.one_minus_beta1 * g, v + c.adam.one_minus_beta2 * g * g, c.adam);
-    if constexpr (kEndsRound) {
+    if constexpr (kWhole) {
       m = c.adam.beta1 * (m + c.adam.one_minus_beta1 * a);
       v = c.adam.beta2 * (v + c.adam.one_minus_beta2 * a * a);
       a = 0;

@@ -5,6 +5,7 @@
 #include "decent/optim/rules/accum_adam.h"
 #include "decent/optim/rules/adam.h"
 #include "decent/optim/rules/lion.h"
+#include "decent/optim/rules/muon.h"
 #include "decent/optim/rules/rmsprop.h"
 #include "decent/optim/rules/sgd.h"
 
@@ -15,6 +16,6 @@ struct TypeList {
   static_assert(((Rules::kRoundings <= 16) && ...), "see rule.h");
 };
 
-using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp>;
+using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp, Muon>;
 
 }  // namespace decent::rules

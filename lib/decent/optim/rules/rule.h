@@ -18,9 +18,14 @@
 //                        one element of the update, as its source writes it
 //   kRoundings           the bound on the error of a float32 result; see below
 //
-// A rule whose updates form rounds (accum_adam) has element<kEndsRound>(..), `ends_round` among its
-// coefficients, and kStatesOfRounds: this many of its first states change only at the end of a
-// round, so that the loops need not write them in between.
+// A rule may have two forms, a whole one and a shorter one: element<kWhole>(..), with `whole` among
+// its coefficients, and kStatesOfWhole: this many of its first states change only in the whole
+// form, so that the loops need not write them in the other. accum_adam ends its rounds with the
+// whole one.
+//
+// A rule that treats matrices as such (muon) has matrix_step(options), which is done with a
+// matrix's gradient before the loops run and leaves its results in the two states (optim/matrix.h),
+// and step_scale(options, matrix), the size of its steps in those of the rule's other parameters.
 //
 // Rounding: the error of a result is at most n * 2^-24 times the sum of the absolute values of its
 // terms, where n = kRoundings counts the roundings between an input (weight, received weight,
@@ -43,6 +48,7 @@
 
 #include "decent/core/element.h"
 #include "decent/core/option.h"
+#include "decent/optim/matrix.h"
 
 namespace decent::rules {
 
@@ -79,6 +85,7 @@ struct ParameterStep {
   double lr;
   double weight_decay;
   std::int64_t updates;  // of this parameter, this one included
+  Matrix matrix = {};
 };
 
 template <class Rule, typename T>
@@ -91,13 +98,17 @@ template <class Rule>
 concept HasConflicts = requires(const typename Rule::Options& options) { Rule::conflict(options); };
 
 template <class Rule>
-concept HasRounds = requires { Rule::kStatesOfRounds; };
+concept HasMatrixStep =
+    requires(const typename Rule::Options& options) { Rule::matrix_step(options); };
 
-/// How many of a rule's first states change only at the end of a round.
 template <class Rule>
-inline constexpr std::size_t kStatesOfRounds = 0;
-template <HasRounds Rule>
-inline constexpr std::size_t kStatesOfRounds<Rule> = Rule::kStatesOfRounds;
+concept HasTwoForms = requires { Rule::kStatesOfWhole; };
+
+/// How many of a rule's first states change only in its whole form.
+template <class Rule>
+inline constexpr std::size_t kStatesOfWhole = 0;
+template <HasTwoForms Rule>
+inline constexpr std::size_t kStatesOfWhole<Rule> = Rule::kStatesOfWhole;
 
 /// What one step does to every element before the rule.
 template <typename T>
@@ -113,13 +124,13 @@ DECENT_ELEMENT T mixed(T x, T received, T self, T other) {
 }
 
 /// One element of one step: mixing, scaling of the gradient, the rule.
-template <class Rule, bool kMix, bool kEndsRound, typename T, typename... States>
+template <class Rule, bool kMix, bool kWhole, typename T, typename... States>
 DECENT_ELEMENT void update_element(T& x, T received, T grad, const Scales<T>& scales,
                                    const Coefficients<Rule, T>& c, States&... states) {
   T z = x;
   if constexpr (kMix) z = mixed(x, received, scales.self, scales.other);
-  if constexpr (HasRounds<Rule>) {
-    Rule::template element<kEndsRound>(z, scales.grad * grad, states..., c);
+  if constexpr (HasTwoForms<Rule>) {
+    Rule::template element<kWhole>(z, scales.grad * grad, states..., c);
   } else {
     Rule::element(z, scales.grad * grad, states..., c);
   }
