@@ -22,6 +22,9 @@ constexpr std::string_view kElsewhere =
     "'extends: FILE' at the top of a recipe's file builds on another recipe; --set KEY=VALUE "
     "changes "
     "a recipe for one run";
+constexpr std::string_view kWeighted =
+    "a mapping such as {weights: class_balanced} or {weights: FIELD}";
+constexpr std::string_view kInTheLoss = "in the loss; 'data.sampling' draws samples by weights";
 constexpr std::string_view kTracked = "and decent-track sends runs that are there already";
 constexpr std::string_view kUpdates = "counted in updates";
 constexpr std::string_view kBothBetas = "a list of both";
@@ -87,6 +90,17 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"num_workers", "data.prefetch", kReading},
     {"workers", "data.prefetch", kReading},
     {"prefetch_factor", "data.prefetch", ""},
+    {"balanced", "data.sampling", kWeighted},
+    {"class_balanced", "data.sampling", kWeighted},
+    {"oversample", "data.sampling", kWeighted},
+    {"oversampling", "data.sampling", kWeighted},
+    {"sample_weight", "data.sampling", kWeighted},
+    {"sample_weights", "data.sampling", kWeighted},
+    {"sampler", "data.sampling", kWeighted},
+    {"train_sampler", "data.sampling", kWeighted},
+    {"use_weighted_sampler", "data.sampling", kWeighted},
+    {"weighted_random_sampler", "data.sampling", kWeighted},
+    {"weighted_sampler", "data.sampling", kWeighted},
     {"data", "data.train", ""},
     // model and loss
     {"model", "model.path", ""},
@@ -101,6 +115,8 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"criterion", "model.loss", ""},
     {"loss_fn", "model.loss", ""},
     {"loss_function", "model.loss", ""},
+    {"class_weight", "model.loss_weights", kInTheLoss},
+    {"class_weights", "model.loss_weights", kInTheLoss},
     {"objective", "model.loss", ""},
     {"accelerator", "model.device", ""},
     {"cuda", "model.device", ""},

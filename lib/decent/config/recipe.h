@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,16 @@ using TransformRecipe = NamedValues;
 
 enum class OnError { fail, skip };
 
+/// The value of data.sampling.weights that is no field.
+inline constexpr std::string_view kClassBalanced = "class_balanced";
+
+/// data.sampling: training data is drawn by weights.
+struct SamplingRecipe {
+  std::string weights;  // the field that has them, or kClassBalanced
+  bool replacement = true;
+  bool operator==(const SamplingRecipe&) const = default;
+};
+
 struct DataRecipe {
   SourceRecipe train;
   std::optional<SourceRecipe> eval;
@@ -108,6 +119,7 @@ struct DataRecipe {
   std::int64_t batch_size = 32;        // samples per worker and micro-batch
   std::int64_t eval_batch_size = 256;  // samples
   bool shuffle = true;
+  std::optional<SamplingRecipe> sampling;
   std::int64_t prefetch = 2;  // batches
   std::int64_t threads = 1;
   OnError on_error = OnError::fail;

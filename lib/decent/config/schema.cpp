@@ -114,6 +114,11 @@ Table<DataRecipe> make_data_table() {
   table.key("shuffle", &R::shuffle)
       .on_resume(same)
       .doc("Shuffle the training data, anew each epoch.");
+  table.key("sampling", &R::sampling)
+      .on_resume(same)
+      .doc(
+          "Draw the samples of each epoch of training by weights, in place of `shuffle`; null: "
+          "each sample comes once an epoch.");
   table.key("prefetch", &R::prefetch)
       .range(within(0, 1024))
       .may_differ()

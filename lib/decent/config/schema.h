@@ -69,6 +69,8 @@ struct Codec<TopologyRecipe> {
 template <>
 inline constexpr bool kHasTable<HoldoutRecipe> = true;
 template <>
+inline constexpr bool kHasTable<SamplingRecipe> = true;
+template <>
 inline constexpr bool kHasTable<LoraRecipe> = true;
 template <>
 inline constexpr bool kHasTable<StopRecipe> = true;
@@ -79,6 +81,8 @@ inline constexpr bool kHasTable<EdgeRecipe> = true;
 
 template <>
 const Table<HoldoutRecipe>& table_of<HoldoutRecipe>();
+template <>
+const Table<SamplingRecipe>& table_of<SamplingRecipe>();
 template <>
 const Table<LoraRecipe>& table_of<LoraRecipe>();
 template <>

@@ -1,4 +1,4 @@
-// The tables of sources and of mappings that are elements of lists.
+// The tables of sources, of how they are sampled, and of mappings that are elements of lists.
 
 #include <algorithm>
 #include <set>
@@ -23,6 +23,19 @@ Table<HoldoutRecipe> make_holdout_table() {
       .doc(
           "Which of the samples this source has: those for training, or those kept for "
           "evaluation.");
+  return table;
+}
+
+Table<SamplingRecipe> make_sampling_table() {
+  Table<SamplingRecipe> table;
+  table.required("weights", &SamplingRecipe::weights)
+      .doc(
+          "Field of the training data with one number >= 0 for each sample, to which its chance is "
+          "proportional; `class_balanced`: all classes of `model.target` are equally likely.");
+  table.key("replacement", &SamplingRecipe::replacement)
+      .doc(
+          "Whether an epoch may draw a sample several times; `false`: at most once, samples of "
+          "larger weights earlier on average.");
   return table;
 }
 
@@ -119,6 +132,12 @@ Table<TransformRecipe> transform_table(const NamedOptions& transform) {
 template <>
 const Table<HoldoutRecipe>& table_of<HoldoutRecipe>() {
   static const Table<HoldoutRecipe> table = make_holdout_table();
+  return table;
+}
+
+template <>
+const Table<SamplingRecipe>& table_of<SamplingRecipe>() {
+  static const Table<SamplingRecipe> table = make_sampling_table();
   return table;
 }
 

@@ -82,18 +82,27 @@ std::int64_t Sampler::updates_until(std::int64_t epoch) const {
 std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t a) const {
   assert(a >= 0 && a < plan_.accumulation);
   const DataPosition begin = position(update);
-  const KeyedPermutation shuffled(static_cast<std::uint64_t>(plan_.samples), plan_.seed,
-                                  static_cast<std::uint64_t>(begin.epoch));
   std::vector<std::int64_t> indices(static_cast<std::size_t>(plan_.batch_size));
   const std::int64_t workers = plan_.member.size();
   std::int64_t position = begin.consumed + a * workers * plan_.batch_size + place_;
   for (std::int64_t& index : indices) {
-    index = plan_.shuffle
-                ? static_cast<std::int64_t>(shuffled(static_cast<std::uint64_t>(position)))
-                : position;
+    index = position;
     position += workers;
   }
+  if (plan_.weighted) {
+    plan_.weighted->draw(begin.epoch, indices);
+  } else if (plan_.shuffle) {
+    shuffle(begin.epoch, indices);
+  }
   return indices;
+}
+
+// Puts the sample there in the place of each position of the epoch.
+void Sampler::shuffle(std::int64_t epoch, std::span<std::int64_t> positions) const {
+  const KeyedPermutation shuffled(static_cast<std::uint64_t>(plan_.samples), plan_.seed,
+                                  static_cast<std::uint64_t>(epoch));
+  for (std::int64_t& position : positions)
+    position = static_cast<std::int64_t>(shuffled(static_cast<std::uint64_t>(position)));
 }
 
 std::int64_t evaluation_size(std::int64_t samples, const Member& member) {

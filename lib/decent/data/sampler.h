@@ -4,10 +4,13 @@
 // of the update.
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "decent/core/membership.h"
+#include "decent/data/weighted_order.h"
 
 namespace decent {
 
@@ -21,7 +24,7 @@ struct DataPosition {
 
 /// How a training set is divided among workers. All counts are >= 1.
 struct BatchPlan {
-  std::int64_t samples = 0;       // in the training set
+  std::int64_t samples = 0;       // in an epoch: the training set, or the draws of `weighted`
   std::int64_t batch_size = 0;    // B: per worker and micro-batch
   Member member = {};             // this worker, at place p of N
   std::int64_t accumulation = 1;  // A: micro-batches per update
@@ -33,12 +36,15 @@ struct BatchPlan {
   DataPosition first_position = {};
   // For the message if the set is too small for one update: what the user can do.
   std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
+  // Draws the samples instead of shuffle and seed; null: each sample comes once an epoch.
+  std::shared_ptr<const WeightedOrder> weighted = nullptr;
 };
 
 /// The order of training. Epoch e is a permutation of the samples that only (seed, e) determine
-/// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B samples of
-/// its epoch; micro-batch a takes the a-th N*B of them, and the worker at place p takes every N-th
-/// of these, beginning with the p-th. The rest of an epoch, fewer than A*N*B samples, is dropped.
+/// (permutation.h), or the identity without shuffle; or it is drawn by weights (weighted_order.h).
+/// Each update takes the next A*N*B samples of its epoch; micro-batch a takes the a-th N*B of them,
+/// and the worker at place p takes every N-th of these, beginning with the p-th. The rest of an
+/// epoch, fewer than A*N*B samples, is dropped.
 class Sampler {
  public:
   /// Throws UserError if the set has fewer than A*N*B samples, or fewer than
@@ -67,6 +73,7 @@ class Sampler {
 
  private:
   std::int64_t updates_left(DataPosition position) const;
+  void shuffle(std::int64_t epoch, std::span<std::int64_t> positions) const;
 
   BatchPlan plan_;
   std::int64_t place_;  // p

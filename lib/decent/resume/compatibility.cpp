@@ -96,10 +96,8 @@ std::string topology_text(const Manifest& manifest, const Facts& now) {
 }
 
 // What the user is told about a difference that is no obstacle, if anything.
-std::optional<std::string> notice_of(const FactDifference& difference, const TopicRule& rule,
-                                     const std::vector<config::KeyInfo>& keys) {
-  if (rule.on_resume == config::OnResume::silent || new_key_at_default(difference, keys))
-    return std::nullopt;
+std::optional<std::string> notice_of(const FactDifference& difference, const TopicRule& rule) {
+  if (rule.on_resume == config::OnResume::silent) return std::nullopt;
   if (!rule.notice.empty())
     return std::string(subject_of(difference.topic)) + std::string(rule.notice);
   return text_of(difference);
@@ -121,11 +119,12 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
     const std::string& topic = difference.topic;
     const TopicRule rule = rule_of(topic);
     if (rule.needs_both && !(difference.here && difference.there)) continue;
+    if (new_key_at_default(difference, keys)) continue;
     if (rule.on_resume == config::OnResume::same || other_accum_iter(topic, now.facts)) {
       refused.push_back(text_of(difference));
     } else if (!uses(then, topic) && !uses(is, topic)) {
       continue;
-    } else if (const auto notice = notice_of(difference, rule, keys)) {
+    } else if (const auto notice = notice_of(difference, rule)) {
       told.push_back(*notice);
     }
   }

@@ -170,6 +170,12 @@ WantedField wanted_target(const ModelRecipe& model) {
   return {"model.target", model.target, input_fields(model), "an input"};
 }
 
+WantedField wanted_weights(const std::string& name, const ModelRecipe& model) {
+  std::vector<std::string> taken = input_fields(model);
+  taken.push_back(model.target);
+  return {"data.sampling.weights", name, std::move(taken), "an input or the target"};
+}
+
 // Advice on a missing field, given the fields of the data.
 std::string advice_on_field(const WantedField& wanted, const std::vector<std::string>& names) {
   std::vector<std::string> others;
@@ -284,6 +290,17 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
   data.has_target = use != DataUse::prediction && Criterion(recipe.model).needs_target();
   if (data.has_target) data.fields.push_back(find_field(data, wanted_target(recipe.model)));
   return data;
+}
+
+std::size_t weights_field(const DataSet& data, const Recipe& recipe) {
+  const std::string& name = recipe.data.sampling.value().weights;
+  if (name == kClassBalanced) return find_field(data, wanted_target(recipe.model));
+  const std::vector<std::string> inputs = input_fields(recipe.model);
+  if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) {
+    throw UserError("data.sampling.weights: field '" + name +
+                    "' is an input of the model (model.inputs); expected a field of weights alone");
+  }
+  return find_field(data, wanted_weights(name, recipe.model));
 }
 
 }  // namespace decent

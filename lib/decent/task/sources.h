@@ -62,4 +62,9 @@ Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
                       const LearnedData* known = nullptr);
 
+/// The number of the field of the training data that decides its weights: the one that
+/// data.sampling names, or the target for classes. Throws UserError if there is none, and for an
+/// input of the model.
+std::size_t weights_field(const DataSet& data, const Recipe& recipe);
+
 }  // namespace decent

@@ -163,6 +163,7 @@ void open_data(Task& task, Purpose purpose, const LearnedData* known) {
   if (known != nullptr) task.learned = *known;
   if (purpose == Purpose::training) {
     task.train = open_data_set("data.train", recipe, DataUse::training, known);
+    task.order = weighted_order(recipe, *task.train);
     if (known == nullptr) {
       task.learned = learned_of(task.train->samples->source(), recipe.data);
     } else if (!known->is_whole() && known->classes.empty()) {

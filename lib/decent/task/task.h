@@ -13,6 +13,7 @@
 #include "decent/task/criterion.h"
 #include "decent/task/device.h"
 #include "decent/task/lora.h"
+#include "decent/task/sampling.h"
 #include "decent/task/sources.h"
 
 namespace decent {
@@ -28,6 +29,7 @@ struct Task {
   std::optional<DataSet> train;
   std::optional<DataSet> eval;
   std::optional<DataSet> predict = {};              // without a target
+  std::shared_ptr<const WeightedOrder> order = {};  // of data.sampling; null: each sample once
   LearnedData learned = {};                         // learned of data.train, see open_task
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps

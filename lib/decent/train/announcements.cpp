@@ -55,11 +55,18 @@ std::optional<std::string> unused_end(const Run& run) {
   const Sampler& sampler = *run.plan.sampler;
   const std::int64_t samples = run.task.train->size();
   const std::int64_t left = samples - sampler.updates_per_epoch() * sampler.update_samples();
-  if (run.task.recipe.data.shuffle || left == 0) return std::nullopt;
+  if (run.task.recipe.data.shuffle || run.task.order || left == 0) return std::nullopt;
   return "data.shuffle is false: the last " + std::to_string(left) + " of " +
          counted(samples, "sample") + " are never trained on, as an epoch is whole updates of " +
          counted(sampler.update_samples(), "sample") +
          "; another batch_size, or data.shuffle: true, uses them";
+}
+
+std::optional<std::string> never_drawn(const Run& run) {
+  const std::int64_t count = run.task.order ? run.task.order->never_drawn() : 0;
+  if (count == 0) return std::nullopt;
+  return "data.sampling: " + std::to_string(count) + " of " +
+         counted(run.task.train->size(), "sample") + " have weight 0 and are never trained on";
 }
 
 // A warning if log.trace lies beyond the last step.
@@ -135,6 +142,7 @@ Notices notices_of(const Run& run, int workers) {
   if (const auto unused = unused_exchange(run)) all.notes.push_back(*unused);
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   if (const auto unused = unused_end(run)) all.notes.push_back(*unused);
+  if (const auto note = never_drawn(run)) all.notes.push_back(*note);
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
   for (std::string& note : run.task.model->origin().training_notes())

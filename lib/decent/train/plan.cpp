@@ -25,16 +25,17 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
 std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                                       const ResumePoint& from) {
   const Recipe& recipe = task.recipe;
-  return std::make_unique<Sampler>(BatchPlan{
-      .samples = task.train->size(),
-      .batch_size = recipe.data.batch_size,
-      .member = member,
-      .accumulation = recipe.train.grad_accumulation,
-      .shuffle = recipe.data.shuffle,
-      .seed = static_cast<std::uint64_t>(recipe.seed),
-      .first_update = from.step,
-      .first_position = from.position,
-      .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers"});
+  return std::make_unique<Sampler>(
+      BatchPlan{.samples = task.order ? task.order->epoch_size() : task.train->size(),
+                .batch_size = recipe.data.batch_size,
+                .member = member,
+                .accumulation = recipe.train.grad_accumulation,
+                .shuffle = recipe.data.shuffle,
+                .seed = static_cast<std::uint64_t>(recipe.seed),
+                .first_update = from.step,
+                .first_position = from.position,
+                .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers",
+                .weighted = task.order});
 }
 
 // Sets the phases of the topology in effect.

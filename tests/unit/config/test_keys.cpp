@@ -55,6 +55,8 @@ const std::vector<KeyCase>& key_cases() {
       {"data.batch_size", "1", "3.0", "0"},
       {"data.eval_batch_size", "1", "\"3\"", "-3"},
       {"data.shuffle", "False", "1", ""},
+      {"data.sampling", "{weights: w, replacement: false}", "class_balanced",
+       "{replacement: true}"},
       {"data.prefetch", "0", "true", "1025"},
       {"data.threads", "4", "1e0", "0"},
       {"data.on_error", "skip", "[fail]", "stop"},

@@ -86,6 +86,14 @@ TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefaul
   }
 }
 
+TEST(Compatibility, ACheckpointOfAVersionThatDidNotSampleIsContinuedWithoutSampling) {
+  const Manifest old = manifest_with(without(facts(), "data.sampling"));
+  EXPECT_THAT(check_can_resume(old, run_with(facts())), IsEmpty());
+  EXPECT_THAT(
+      refusal([&] { check_can_resume(old, run_with(facts({"data.sampling={weights: w}"}))); }),
+      HasSubstr("data.sampling ({weights: w, replacement: true}) is not in the checkpoint"));
+}
+
 // ---- exchanges that need near copies ----------------------------------------------------------
 
 Facts with_rates(Facts facts, const std::string& rates) {
