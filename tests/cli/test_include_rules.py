@@ -54,7 +54,7 @@ FOLDERS = {"onnx": ONNX_FOLDERS, "pt2": PT2_FOLDERS}
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "pt2", "report", "runfolder", "supervisor")
 TORCH_FREE_FOLDERS = ("data/csv", "data/formats", "data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
-                    "data/npz",
+                    "data/weighted_order", "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")

@@ -190,6 +190,8 @@ REFUSED = {
     "train.grad_accumulation was 1, is 2": {"train": {"grad_accumulation": 2}},
     "seed was 0, is 1": {"seed": 1},
     "data.shuffle was true, is false": {"data": {"shuffle": False}},
+    "data.sampling was null, is {weights: class_balanced, replacement: true}":
+        {"data": {"sampling": {"weights": "class_balanced"}}},
     "parameter ": {"model": {"path": str(DIGITS_CNN)}},
     "the number of samples of data.train was 1442, is 355":
         {"data": {"train": {"format": "builtin", "name": "digits", "split": "test"}}},
