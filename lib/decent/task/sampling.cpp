@@ -41,7 +41,7 @@ std::vector<double> numbers_in(const DataSet& data, std::size_t number, const st
   const Field& field = source.fields()[number];
   if (!field.fixed() || field.sample_bytes() != size_of(field.dtype)) {
     throw UserError(kWeightsKey + "expected " + wanted + ", one number for each sample; field '" +
-                    field.name + "' is " + std::string(name_of(field.dtype)) + " " +
+                    field.name + "' is " + std::string(name_of(field.dtype)) +
                     shape_text(field.shape));
   }
   std::vector<double> numbers(static_cast<std::size_t>(source.size()));

@@ -25,6 +25,9 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
 std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                                       const ResumePoint& from) {
   const Recipe& recipe = task.recipe;
+  std::string remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers";
+  if (task.order && task.order->epoch_size() < task.train->size())
+    remedy += "; samples of weight 0 are not counted, as data.sampling.replacement is false";
   return std::make_unique<Sampler>(
       BatchPlan{.samples = task.order ? task.order->epoch_size() : task.train->size(),
                 .batch_size = recipe.data.batch_size,
@@ -34,7 +37,7 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                 .seed = static_cast<std::uint64_t>(recipe.seed),
                 .first_update = from.step,
                 .first_position = from.position,
-                .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers",
+                .remedy = remedy,
                 .weighted = task.order});
 }
 
