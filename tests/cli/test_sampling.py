@@ -182,6 +182,21 @@ def test_weights_of_any_type(dtype: type, folder: Path, tmp_path: Path) -> None:
     assert list(run.losses) == drawn([float(weight) for weight in weights], True, 0)[:len(run.losses)]
 
 
+def test_weights_of_a_column(folder: Path, tmp_path: Path) -> None:
+    """Evaluation reads files without weights; a resume reads the training data as data.json says."""
+    weights = [float(i % 4) for i in range(SAMPLES)]
+    rows = [f"{i},{weight},0\n" for i, weight in enumerate(weights)]
+    (tmp_path / "train.csv").write_text("number,w,y\n" + "".join(rows))
+    (tmp_path / "eval.csv").write_text("y,number\n0,5\n")
+    own = settings(folder, {"weights": "w"}, checkpoint={"every_steps": 5}, eval={"every_steps": 12}, data={
+        "train": {"format": "csv", "path": str(tmp_path / "train.csv"), "fields": "w"},
+        "eval": {"format": "csv", "path": str(tmp_path / "eval.csv")}})
+    train(tmp_path / "run", merged(own, {"train": {"steps": 5}}))
+    run = train(tmp_path / "run", own, "--resume", "auto")
+    assert list(run.losses) == drawn(weights, True, 0)[:len(run.losses)]
+    assert run.evaluation["loss"] == 5
+
+
 def test_a_sample_without_a_class_is_never_drawn(folder: Path, tmp_path: Path) -> None:
     labels = np.where(np.arange(SAMPLES) < 60, -100, np.arange(SAMPLES))  # model.ignore_index
     write(tmp_path / "data.safetensors", y=labels)
@@ -228,6 +243,13 @@ def test_a_format_without_such_a_field(tmp_path: Path) -> None:
     message = refused(tmp_path, recipe(data={"sampling": {"weights": "w"}}))
     assert_says(message, "data.train has no field 'w', which data.sampling.weights asks for; it has x, y, each of which is an input "
                          "or the target")
+
+
+def test_a_negative_weight_of_a_row(folder: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    file = tmp_path_factory.mktemp("odd") / "odd.csv"
+    file.write_text("number,w,y\n0,1,0\n1,-2,0\n")
+    own = settings(folder, {"weights": "w"}, data={"train": {"format": "csv", "path": str(file), "fields": "w"}})
+    assert_says(refused(tmp_path, own), f"sample 1 ('{file}'), counted from 0: field 'w' is -2")
 
 
 def test_too_few_samples_of_a_weight(folder: Path, tmp_path: Path) -> None:

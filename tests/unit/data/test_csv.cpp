@@ -326,5 +326,73 @@ TEST(Csv, RefusesCompressedFilesThatAreNot) {
               HasSubstr("inflates to more than 300 times its size"));
 }
 
+// ---- columns that are fields of their own
+// --------------------------------------------------------
+
+const char* const kWeighted = "a,w,b,y\n1,0.5,2,3\n4,0,5,6\n";
+
+TEST(CsvFields, AreNeitherInputNorTarget) {
+  const auto source = open(kWeighted, {.fields = {"w"}});
+  ASSERT_EQ(source->fields().size(), 3U);
+  EXPECT_EQ(source->fields()[2].name, "w");
+  EXPECT_EQ(source->fields()[2].shape, std::vector<std::int64_t>{});
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(y_of(*source), ElementsAre(3, 6));
+  EXPECT_THAT(all_of<float>(*source, "w"), ElementsAre(0.5, 0));
+  EXPECT_THAT(source->notes(), ElementsAre(HasSubstr("; fields are column 'w'; ")));
+}
+
+TEST(CsvFields, AreReadTogetherWithTheOthers) {
+  const auto source =
+      open("w,y,a,v\n1,2,3,4\n5,6,7,8\n9,10,11,12\n", {.y = Texts{"y"}, .fields = {"v", "w"}});
+  std::vector<HostArray> sample(4);
+  const std::vector<std::size_t> all = {0, 1, 2, 3};
+  for (std::size_t row = 0; row < 3; ++row) {
+    source->read_one(all, static_cast<std::int64_t>(row), sample);
+    std::vector<float> values;
+    for (HostArray& field : sample) values.push_back(field.as<float>()[0]);
+    const auto first = static_cast<float>(4 * row);
+    EXPECT_THAT(values, ElementsAre(first + 3, first + 2, first + 4, first + 1));
+  }
+}
+
+TEST(CsvFields, NeedNoTarget) {
+  const auto source = open("a,w\n1,2\n3,4\n", {.y = Texts{"none"}, .fields = {"w"}});
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 3));
+  EXPECT_THAT(all_of<float>(*source, "w"), ElementsAre(2, 4));
+}
+
+TEST(CsvFields, AreCalledByTheirNumbersWithoutAHeader) {
+  const auto source = open("1,2,3\n4,5,6\n", {.fields = {"-2"}});
+  EXPECT_THAT(all_of<float>(*source, "1"), ElementsAre(2, 5));
+}
+
+// Evaluation needs no weights; training data that is read again does.
+TEST(CsvFields, AreFoundInDataThatIsReadAsAnotherWas) {
+  const CsvOptions trained{.fields = {"w"}};
+  const KnownTable known = learn_table(files({kWeighted}), trained);
+  const auto other = open_csv_as(files({"y,b,a\n1,2,3\n"}), {}, {}, known, {}, true);
+  EXPECT_EQ(other->fields().size(), 2U);
+  EXPECT_THAT(x_of(*other), ElementsAre(3, 2));
+  const auto again = open_csv_as(files({kWeighted}), {}, trained, known, {}, true);
+  EXPECT_THAT(x_of(*again), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(all_of<float>(*again, "w"), ElementsAre(0.5, 0));
+}
+
+TEST(CsvFields, AreNumbersOfColumnsThatNothingElseUses) {
+  EXPECT_THAT(refusal([] { open("a,w,y\n1,heavy,3\n", {.fields = {"w"}}); }),
+              HasSubstr("t.csv:2: column 'w': expected a number, got 'heavy'"));
+  EXPECT_THAT(refusal([] { open("a,w,y\n1,,3\n", {.fields = {"w"}}); }),
+              HasSubstr("t.csv:2: column 'w': expected a number, got ''"));
+  EXPECT_THAT(refusal([] { open("a,y,w\n1,2,3\n", {.fields = {"w"}}); }),
+              HasSubstr("fields names column 'w', which is part of y; `x` and `y` may name other"));
+  EXPECT_THAT(refusal([] { open("a,w,y\n1,2,3\n", {.x = Texts{"w"}, .fields = {"w"}}); }),
+              HasSubstr("fields names column 'w', which is part of x"));
+  EXPECT_THAT(refusal([] { open("x,a,b\n1,2,3\n", {.fields = {"x"}}); }),
+              HasSubstr("fields names column 'x', but x and y are the input and the target"));
+  EXPECT_THAT(refusal([] { open("a,w,y\n1,2,3\n", {.fields = {"v"}}); }),
+              HasSubstr("fields names a column 'v', which it does not have"));
+}
+
 }  // namespace
 }  // namespace decent::csv

@@ -16,6 +16,7 @@ CsvOptions csv_options(const Options& options) {
           .y = texts(options, "y"),
           .drop = texts(options, "drop").value_or(std::vector<std::string>{}),
           .one_hot = texts(options, "one_hot").value_or(std::vector<std::string>{}),
+          .fields = texts(options, "fields").value_or(std::vector<std::string>{}),
           .header = options.get<std::string>("header"),
           .separator = options.get<std::string>("separator"),
           .missing = options.get<std::string>("missing"),
@@ -78,6 +79,13 @@ std::vector<OptionKey> keys() {
        .meaning = "Columns of x that hold words. Each becomes one element for each of its "
                   "different words, in bytewise order.",
        .fallback = kNull},
+      {.name = "fields",
+       .type = texts,
+       .meaning = "Columns of numbers that become fields of their own, called as the column is: "
+                  "neither part of the input nor of the target, such as the weights of "
+                  "`data.sampling`. Only for this source.",
+       .fallback = kNull,
+       .scope = OptionScope::place},
       {.name = "y_type",
        .type = text,
        .meaning =

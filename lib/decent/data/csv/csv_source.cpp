@@ -67,6 +67,9 @@ class CsvSource final : public SourceOfRows {
     if (target == Target::numbers) {
       fields_.push_back({"y", DType::float32, {static_cast<std::int64_t>(table_.layout.y.size())}});
     }
+    first_own_ = fields_.size();
+    for (const std::string& name : table_.layout.field_names())
+      fields_.push_back({name, DType::float32, {}});
   }
 
   const std::vector<Field>& fields() const override { return fields_; }
@@ -80,13 +83,19 @@ class CsvSource final : public SourceOfRows {
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
     assert(outs.size() == fields_.size());
-    Row row{.x = outs[kX], .y = outs.size() > kY ? outs[kY] : nullptr};
+    Row row{.x = outs[kX],
+            .y = first_own_ > kY ? outs[kY] : nullptr,
+            .own = {outs.begin() + static_cast<std::ptrdiff_t>(first_own_), outs.end()}};
     if (row.x != nullptr && row.y != nullptr && shared_) return Source::read_fields(indices, outs);
     row.end = std::max(row.x == nullptr ? 0 : ends_[kX], row.y == nullptr ? 0 : ends_[kY]);
+    for (std::size_t i = 0; i < row.own.size(); ++i)
+      if (row.own[i] != nullptr) row.end = std::max(row.end, table_.layout.fields[i] + 1);
     table_.rows.read(indices, [&](CellReader& reader) {
       read_row(reader, row);
       if (row.x != nullptr) row.x += fields_[kX].sample_bytes();
       if (row.y != nullptr) row.y += fields_[kY].sample_bytes();
+      for (std::byte*& out : row.own)
+        if (out != nullptr) out += sizeof(float);
     });
   }
 
@@ -99,6 +108,7 @@ class CsvSource final : public SourceOfRows {
   struct Row {
     std::byte* x = nullptr;
     std::byte* y = nullptr;
+    std::vector<std::byte*> own = {};  // by column of `fields`
     std::size_t end = 0;
   };
 
@@ -116,6 +126,8 @@ class CsvSource final : public SourceOfRows {
         read_input(reader, plan_->inputs[static_cast<std::size_t>(role.x)], row.x);
       } else if (role.y >= 0 && row.y != nullptr) {
         read_target(reader, static_cast<std::size_t>(role.y), row.y);
+      } else if (role.field >= 0 && row.own[static_cast<std::size_t>(role.field)] != nullptr) {
+        put(row.own[static_cast<std::size_t>(role.field)], 0, number(reader, std::nullopt));
       } else {
         reader.take();
       }
@@ -162,6 +174,7 @@ class CsvSource final : public SourceOfRows {
   std::shared_ptr<const Plan> plan_;
   std::vector<Field> fields_;
   std::array<std::size_t, 2> ends_{};  // by field: the column after the last one that it reads
+  std::size_t first_own_ = 0;          // the number of the first field that is a column
   bool is_class_ = false;
   bool shared_ = false;  // whether a column is part of both fields
 };
@@ -220,6 +233,8 @@ std::vector<std::string> notes_on(const Layout& layout) {
   const bool header = !layout.names.empty();
   std::string text = "x is " + names([](const Role& role) { return role.x >= 0; }) + "; y is " +
                      names([](const Role& role) { return role.y >= 0; });
+  if (!layout.fields.empty())
+    text += "; fields are " + names([](const Role& role) { return role.field >= 0; });
   const std::string unused = names([](const Role& role) { return !role.used(); });
   if (unused != "none") text += "; not used: " + unused;
   return {text + (header ? "; the first row is a header" : "; the first row is no header")};
@@ -285,6 +300,11 @@ std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& ref
   if (!needs_target) opened.learned.target = Target::none;  // the names of its classes are kept
   for (const auto& file : files) {
     const Layout layout = layout_as(*file, options, known.columns, trained, needs_target);
+    if (!opened.tables.empty() &&
+        layout.field_names() != opened.tables.front().layout.field_names()) {
+      throw UserError("'" + file->name() + "': fields names other columns than in '" +
+                      files.front()->name() + "'");
+    }
     opened.tables.push_back(scan(file, layout, filling, &opened.learned, nullptr));
     opened.learned.filled += opened.tables.back().filled;
   }

@@ -230,6 +230,8 @@ void find_columns(const TextFile& file, const CsvOptions& options, Layout& layou
     layout.x = finder.find_all("x", *options.x);
   } else {
     std::vector<std::size_t> others = finder.find_all("drop", options.drop);
+    for (const std::size_t column : finder.find_all("fields", options.fields))
+      others.push_back(column);
     others.insert(others.end(), layout.y.begin(), layout.y.end());
     layout.x = all_but(layout, others);
   }
@@ -258,9 +260,25 @@ void find_roles(const TextFile& file, const CsvOptions& options, Layout& layout)
     }
     layout.roles[column].one_hot = true;
   }
+  add_fields(file, options.fields, layout);
 }
 
 }  // namespace
+
+void add_fields(const TextFile& file, const std::vector<std::string>& wanted, Layout& layout) {
+  layout.fields = columns_named(file, layout, "fields", wanted);
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    Role& role = layout.roles[layout.fields[i]];
+    const std::string name = layout.field_names()[i];
+    if (role.used() || name == "x" || name == "y") {
+      throw UserError("'" + file.name() + "': fields names " + layout.column(layout.fields[i]) +
+                      (role.used() ? ", which is part of " + std::string(role.x >= 0 ? "x" : "y") +
+                                         "; `x` and `y` may name other columns"
+                                   : ", but x and y are the input and the target"));
+    }
+    role.field = static_cast<int>(i);
+  }
+}
 
 Layout columns_of(const TextFile& file, const CsvOptions& options) {
   CsvOptions all;
@@ -326,6 +344,13 @@ std::string Layout::column(std::size_t number) const {
   return "column " + std::to_string(number);
 }
 
+std::vector<std::string> Layout::field_names() const {
+  std::vector<std::string> all;
+  for (const std::size_t i : fields)
+    all.push_back(names.empty() || names[i].empty() ? std::to_string(i) : names[i]);
+  return all;
+}
+
 std::string Layout::advice_on_header(const CellReader& row) const {
   return is_guessed_row(row) ? kAdviceOnHeader : "";
 }
@@ -342,6 +367,7 @@ std::string Layout::text() const {
   for (const std::size_t i : x) text += column(i) + (roles[i].one_hot ? " one-hot, " : ", ");
   text += "->";
   for (const std::size_t i : y) text += " " + column(i);
+  for (const std::size_t i : fields) text += ", field " + column(i);
   return text;
 }
 

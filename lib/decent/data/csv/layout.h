@@ -19,6 +19,7 @@ struct CsvOptions {
   std::optional<std::vector<std::string>> y = {};  // none: the last column; {"none"}: no target
   std::vector<std::string> drop = {};
   std::vector<std::string> one_hot = {};
+  std::vector<std::string> fields = {};
   std::string header = "auto";              // true, false
   std::string separator = "auto";           // tab, a character
   std::string missing = "error";            // mean, a number
@@ -27,13 +28,14 @@ struct CsvOptions {
   std::optional<std::string> comment = {};  // a character
 };
 
-/// What one column of a file is used for; it may be both.
+/// What one column of a file is used for; it may be part of both x and y.
 struct Role {
   int x = -1;  // which of the columns of x
   int y = -1;
+  int field = -1;  // which of the columns that are fields of their own
   bool one_hot = false;
 
-  bool used() const { return x >= 0 || y >= 0; }
+  bool used() const { return x >= 0 || y >= 0 || field >= 0; }
 };
 
 struct Layout {
@@ -43,6 +45,7 @@ struct Layout {
   std::vector<Role> roles;         // by column
   std::vector<std::size_t> x;      // columns, in the order of x
   std::vector<std::size_t> y;
+  std::vector<std::size_t> fields;
   std::size_t begin = 0;        // where the first row of data begins
   std::int64_t line = 1;        // and in which line
   std::int64_t first_line = 1;  // of the row that sets the number of columns
@@ -51,6 +54,8 @@ struct Layout {
 
   /// "column 'price'", "column 3".
   std::string column(std::size_t number) const;
+  /// The names of the fields that are columns: "price", "3".
+  std::vector<std::string> field_names() const;
   /// Whether `row` is the first one and counts as data only because of its content; and the end of
   /// a message about such a row, empty for others.
   bool is_guessed_row(const CellReader& row) const { return guessed && row.line() == first_line; }
@@ -78,6 +83,10 @@ std::string separator_text(char separator);
 std::vector<std::size_t> columns_named(const TextFile& file, const Layout& layout,
                                        const std::string& key,
                                        const std::vector<std::string>& wanted);
+
+/// Makes the columns that `wanted`, the key `fields`, names fields of their own. The layout has its
+/// other roles. Throws UserError for a column that is part of x or y, or called so.
+void add_fields(const TextFile& file, const std::vector<std::string>& wanted, Layout& layout);
 
 /// All columns of a file, whatever they are used for.
 Layout columns_of(const TextFile& file, const CsvOptions& options);

@@ -171,6 +171,7 @@ Layout layout_as(const TextFile& file, const CsvOptions& options, const KnownCol
   }
   for (std::size_t i = 0; i < layout.y.size(); ++i)
     layout.roles[layout.y[i]].y = static_cast<int>(i);
+  add_fields(file, options.fields, layout);
   check_keys(file, options, trained, known, layout);
   return layout;
 }

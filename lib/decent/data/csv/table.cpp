@@ -31,6 +31,7 @@ class Scan {
  private:
   void cell(CellReader& reader, std::size_t column) {
     const Role& role = layout_.roles[column];
+    if (role.field >= 0) return plain_number(reader, column, reader.take(), "");
     if (role.y < 0 && !role.one_hot && role.x >= 0) {  // most columns of most tables
       float value = 0;
       if (reader.take_number(value)) {
@@ -108,13 +109,18 @@ class Scan {
       }
       return;
     }
+    plain_number(reader, column, cell, "; the target is missing");
+  }
+
+  void plain_number(const CellReader& reader, std::size_t column, const Cell& cell,
+                    const char* missing_text) const {
     const Number number = number_in(cell.text, layout_.format.decimal);
     check_size(reader, column, number, cell);
     if (number.kind != Number::Kind::number) {
       reader.fail(layout_.column(column) + ": expected a number, got " + in_quotes(cell.text) +
                   advice_on_number(cell.text, layout_.format.decimal) +
                   layout_.advice_on_header(reader) +
-                  (number.kind == Number::Kind::missing ? "; the target is missing" : ""));
+                  (number.kind == Number::Kind::missing ? missing_text : ""));
     }
   }
 
