@@ -5,8 +5,8 @@
 
 set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 cmake_path(GET DECENT_TORCH_ROOT PARENT_PATH site)
-# Packages of which the program has no library but code of their headers.
-set(header_packages libcxxopts-dev libgloo-dev nlohmann-json3-dev)
+# Packages of which the program has no library but code, of their headers or of an archive.
+set(code_packages libarchive-dev libcxxopts-dev libgloo-dev nlohmann-json3-dev)
 
 # What every system has that can run the program at all.
 set(system_libraries "^ld-linux-x86-64\\.so" "^lib(c|m|dl|rt|pthread|util|gcc_s|stdc\\+\\+)\\.so")
@@ -97,6 +97,6 @@ foreach(library IN LISTS libraries)
 endforeach()
 # What the build made part of the program.
 file(COPY_FILE "${PROJECT_SOURCE_DIR}/third_party/uplot/LICENSE" "${prefix}/licenses/uplot.txt" ONLY_IF_DIFFERENT)
-foreach(package IN LISTS header_packages)
+foreach(package IN LISTS code_packages)
   copy_debian_licence("${package}")
 endforeach()

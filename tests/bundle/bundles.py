@@ -47,7 +47,7 @@ def assert_no_path_of_this_machine(files: list[Path]) -> None:
 
 
 LICENCES = ["libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "zlib1g", "libcxxopts", "nlohmann-json", "libgloo",
-            "libjpeg62-turbo", "libpng16", "libwebp7", "uplot"]
+            "libjpeg62-turbo", "libpng16", "libwebp7", "libarchive-dev", "uplot"]
 
 
 def assert_licences(folder: Path, *names: str) -> None:

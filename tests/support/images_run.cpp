@@ -93,8 +93,8 @@ std::unique_ptr<SampleTransform> transform_of(const std::string& step) {
 
 ImagesOptions images(const std::string& path, int channels, const std::string& size) {
   const std::vector<std::int64_t> sides = integers(size);
-  ImagesOptions options{.path = path, .channels = channels, .size = {}};
-  if (sides.at(0) > 0) options.size = ImageSize{sides.front(), sides.back()};
+  ImagesOptions options{.path = path, .form = {.channels = channels, .size = {}}};
+  if (sides.at(0) > 0) options.form.size = ImageSize{sides.front(), sides.back()};
   return options;
 }
 

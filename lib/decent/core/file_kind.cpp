@@ -15,6 +15,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
+constexpr std::size_t kTarMagic = 257;  // where it stands in a header
+
 struct Beginning {
   std::string_view bytes;
   FileKind kind;
@@ -77,6 +79,7 @@ FileKind kind_of_file(std::span<const std::byte> bytes) {
     if (text.starts_with(each.bytes)) return each.kind;
   if (text.starts_with("PAR1") && text.ends_with("PAR1")) return FileKind::parquet;
   if (text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP")) return FileKind::image;
+  if (text.size() > kTarMagic && text.substr(kTarMagic).starts_with("ustar")) return FileKind::tar;
   if (is_safetensors(bytes)) return FileKind::safetensors;
   return is_text(text) ? FileKind::text : FileKind::unknown;
 }
@@ -97,6 +100,8 @@ std::string kind_text(FileKind kind) {
       return "a model of torch.export (.pt2)";
     case FileKind::zip:
       return "a zip archive";
+    case FileKind::tar:
+      return "a tar archive";
     case FileKind::gzip:
       return "compressed by gzip";
     case FileKind::pickle:

@@ -16,6 +16,7 @@ enum class FileKind {
   torchscript,
   torch_export,
   zip,
+  tar,
   gzip,
   pickle,
   parquet,

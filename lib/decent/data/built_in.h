@@ -14,5 +14,6 @@ DataFormat text_format();         // formats/text_source.cpp
 DataFormat csv_format();          // csv/csv_format.cpp
 DataFormat pairs_format();        // formats/pairs_format.cpp
 DataFormat images_format();       // images/images_source.cpp
+DataFormat webdataset_format();   // images/webdataset.cpp
 
 }  // namespace decent

@@ -13,9 +13,9 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::vector<DataFormat> formats = {builtin_format(), safetensors_format(), npz_format(),
-                                     idx_format(),     tokens_format(),      text_format(),
-                                     csv_format(),     pairs_format(),       images_format()};
+  std::vector<DataFormat> formats = {
+      builtin_format(), safetensors_format(), npz_format(),   idx_format(),    tokens_format(),
+      text_format(),    csv_format(),         pairs_format(), images_format(), webdataset_format()};
 };
 
 Table& table() {

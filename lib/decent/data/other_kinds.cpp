@@ -32,6 +32,8 @@ std::string way_to_read(FileKind kind) {
     case FileKind::torchscript:
     case FileKind::torch_export:
       return "model.path is for models";
+    case FileKind::tar:
+      return "`format: webdataset` reads images and labels in it";
     case FileKind::gzip:
       return "gunzip decompresses it";
     case FileKind::image:

@@ -3,10 +3,15 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/options.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -98,11 +103,85 @@ std::string pattern_of(const std::filesystem::path& path) {
   return pattern.string();
 }
 
+void check_number_of_files(std::int64_t count, const std::string& path) {
+  constexpr std::int64_t kMostFiles = 1'000'000;
+  if (count >= kMostFiles)
+    throw UserError("'" + path + "': its braces are more than a million files");
+}
+
+// The numbers of a range such as 000..099, in either direction; nothing if it is none.
+std::vector<std::string> range_in_braces(std::string_view text, const std::string& path) {
+  const std::size_t dots = text.find("..");
+  if (dots == text.npos) return {};
+  const std::array ends = {text.substr(0, dots), text.substr(dots + 2)};
+  std::array<std::int64_t, 2> numbers{};
+  std::size_t digits = 0;  // that each number has at least
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].empty() || ends[i].find_first_not_of("0123456789") != text.npos) return {};
+    const char* end = ends[i].data() + ends[i].size();
+    if (std::from_chars(ends[i].data(), end, numbers[i]).ec != std::errc()) return {};
+    if (ends[i].front() == '0') digits = std::max(ends[0].size(), ends[1].size());
+  }
+  check_number_of_files(std::abs(numbers[1] - numbers[0]), path);
+  std::vector<std::string> words;
+  const std::int64_t step = numbers[0] <= numbers[1] ? 1 : -1;
+  for (std::int64_t number = numbers[0]; number != numbers[1] + step; number += step) {
+    const std::string word = std::to_string(number);
+    words.push_back(std::string(digits - std::min(digits, word.size()), '0') + word);
+  }
+  return words;
+}
+
+std::vector<std::string> words_in_braces(std::string_view text, const std::string& path) {
+  std::vector<std::string> words = range_in_braces(text, path);
+  if (!words.empty() || text.find(',') == text.npos) return words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Adds the paths that a text with braces is short for. Braces that are neither a range nor a list
+// stand for themselves, as in a shell; braces in braces are not looked into.
+void expand_braces(const std::string& text, std::size_t from, Paths& paths) {
+  for (std::size_t open = text.find('{', from); open != text.npos;
+       open = text.find('{', open + 1)) {
+    const std::size_t close = text.find_first_of("{}", open + 1);
+    if (close == text.npos || text[close] == '{') continue;
+    const std::string_view inside = std::string_view(text).substr(open + 1, close - open - 1);
+    const std::vector<std::string> words = words_in_braces(inside, text);
+    for (const std::string& word : words) {
+      const std::string before = text.substr(0, open) + word;
+      expand_braces(before + text.substr(close + 1), before.size(), paths);
+    }
+    if (!words.empty()) return;
+  }
+  check_number_of_files(std::ssize(paths), text);
+  paths.emplace_back(text);
+}
+
+// Folders that exist under exactly their names have no braces to expand, nor has a file.
+Paths without_braces(std::span<const std::filesystem::path> paths) {
+  Paths expanded;
+  for (const std::filesystem::path& path : paths) {
+    std::filesystem::path there;
+    std::error_code failed;
+    auto part = path.begin();
+    while (part != path.end() && std::filesystem::exists(there / *part, failed)) there /= *part++;
+    const std::size_t from = there.string().size();
+    while (part != path.end()) there /= *part++;
+    expand_braces(there.string(), from, expanded);
+  }
+  return expanded;
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths) {
   std::vector<std::filesystem::path> files;
-  for (const std::filesystem::path& path : paths) {
+  for (const std::filesystem::path& path : without_braces(paths)) {
     // A file's own name may contain these characters.
     if (path.string().find_first_of("*?[") == std::string::npos || std::filesystem::exists(path)) {
       files.push_back(path);

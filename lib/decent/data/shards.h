@@ -12,9 +12,12 @@
 
 namespace decent {
 
-/// The files that paths and wildcards (*, ?, [..]) name: paths in the given order, the matches of a
-/// wildcard in the order of names. The name of an existing file or folder is never a wildcard.
-/// Throws UserError if a wildcard matches nothing.
+/// The files that paths, braces and wildcards name. Braces come first, as in a shell: {a,b} is each
+/// of its words, {000..099} each number of the range, with as many digits. The matches of a
+/// wildcard
+/// (*, ?, [..]) come in the order of names, all else in the given order. The name of an existing
+/// file or folder is never a pattern. Throws UserError if a wildcard matches nothing, and for a
+/// range of more than a million numbers.
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths);
 
 /// A source of the samples of all files, one file after another. Throws UserError naming the files

@@ -22,8 +22,6 @@
 namespace decent {
 namespace {
 
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
-
 class OpenFile {
  public:
   explicit OpenFile(const std::filesystem::path& path)
@@ -42,10 +40,10 @@ class OpenFile {
     if (::fstat(fd_, &status) != 0) fail();
     if (!S_ISREG(status.st_mode)) throw UserError("'" + path_.string() + "' is not a regular file");
     const auto size = static_cast<std::size_t>(status.st_size);
-    if (size > kMostFileBytes) {
+    if (size > kMostImageBytes) {
       throw UserError("'" + path_.string() + "' has " + std::to_string(size) +
                       " bytes; the most that is read of an image is " +
-                      std::to_string(kMostFileBytes));
+                      std::to_string(kMostImageBytes));
     }
     content.resize(size);
     std::size_t done = 0;
@@ -91,109 +89,35 @@ void to_planes(const Pixels& pixels, float* __restrict out) {
   }
 }
 
-class Images final : public Source {
- public:
-  Images(ImageListing listing, const ImagesOptions& options)
-      : listing_(std::move(listing)), channels_(options.channels), size_(options.size) {
-    const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
-    fields_ = {{"x", DType::float32, {channels_, size.height, size.width}}};
-    if (options.labels) fields_.push_back({"y", DType::int64, {}});
-  }
+constexpr std::size_t kLabelField = 1;
 
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::int64_t size() const override { return listing_.size(); }
-  bool decodes() const override { return true; }
-  std::vector<std::string> classes() const override { return listing_.classes(); }
-  std::vector<std::string> notes() const override {
-    const auto order = note_on_order(listing_.classes());
-    return order ? std::vector{*order} : std::vector<std::string>{};
-  }
+// Each image is a file of its own.
+class ImageFiles final : public ImagesSource {
+ public:
+  using ImagesSource::ImagesSource;
+
   void check_there(std::int64_t index) const override {
-    const std::filesystem::path file = listing_.file(index);
+    const std::filesystem::path file = listing().file(index);
     std::error_code failed;
     if (std::filesystem::exists(file, failed)) return;
     throw UserError("cannot read '" + file.string() + "': No such file or directory");
   }
   SampleOrigin origin_of(std::int64_t index) const override {
-    return {.file = std::string(listing_.name(index))};
-  }
-
-  void read(std::size_t field, std::span<const std::int64_t> indices,
-            std::byte* out) const override {
-    for (const std::int64_t index : indices) {
-      if (field == kLabel) {
-        const std::int64_t label = listing_.label(index);
-        std::memcpy(out, &label, sizeof label);
-      } else {
-        const Pixels& pixels = decoded(index);
-        write(pixels, {pixels.height, pixels.width}, out);
-      }
-      out += fields_[field].sample_bytes();
-    }
-  }
-
-  void read_one(std::span<const std::size_t> fields, std::int64_t index,
-                std::span<HostArray> sample) const override {
-    for (const std::size_t field : fields) {
-      if (field == kLabel) {
-        Source::read_one({&field, 1}, index, sample);
-      } else {
-        read_image(index, sample[field]);
-      }
-    }
+    return {.file = std::string(listing().name(index))};
   }
 
  private:
-  static constexpr std::size_t kLabel = 1;
-
-  void read_image(std::int64_t index, HostArray& out) const {
-    const Pixels& pixels = decoded(index);
-    const ImageSize own{pixels.height, pixels.width};
-    const ImageSize size = size_.value_or(own);
-    out.dtype = DType::float32;
-    out.shape = {pixels.channels, size.height, size.width};
-    out.bytes.resize(static_cast<std::size_t>(pixels.channels * size.height * size.width) *
-                     sizeof(float));
-    write(pixels, own, out.bytes.data());
-  }
-
-  // The result is in this thread's memory and valid until its next call.
-  const Pixels& decoded(std::int64_t index) const {
-    thread_local std::vector<std::byte> content;
-    thread_local Pixels pixels;
-    const std::filesystem::path path = listing_.file(index);
+  std::string read_file(std::int64_t index, std::vector<std::byte>& content) const override {
+    const std::filesystem::path path = listing().file(index);
     OpenFile(path).read(content);
-    decode_image(content, path.string(), channels_, pixels);
-    return pixels;
+    return path.string();
   }
-
-  void write(const Pixels& pixels, ImageSize own, std::byte* out) const {
-    auto* values = reinterpret_cast<float*>(out);
-    if (size_.value_or(own) == own) return to_planes(pixels, values);
-    resample({.data = pixels.bytes.data(),
-              .size = own,
-              .row_stride = own.width * pixels.channels,
-              .channel_stride = 1,
-              .channels = pixels.channels},
-             *size_, values);
-  }
-
-  ImageListing listing_;
-  int channels_;
-  std::optional<ImageSize> size_;
-  std::vector<Field> fields_;
 };
 
 std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
-  const auto size = options.get_if<std::vector<std::int64_t>>("size");
-  const auto channels = options.get<std::int64_t>("channels");
-  if (channels != 1 && channels != 3)
-    throw UserError("images: channels: expected 1 or 3, not " + std::to_string(channels));
   return open_images_source(
       {.path = options.get<std::filesystem::path>("path"),
-       .channels = static_cast<int>(channels),
-       .size = size ? std::optional(image_size(*size, "images")) : std::nullopt,
-       .labels = reading.needs_target,
+       .form = image_form(options, reading, "images"),
        .numbers = {.known = reading.classes,
                    .where = reading.where,
                    .bytewise = options.get<std::string>("class_order") == "bytewise"}});
@@ -203,51 +127,131 @@ std::unique_ptr<Source> open(const Options& options) { return open_as(options, {
 
 }  // namespace
 
-std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
-  std::error_code none;
-  const bool folder = std::filesystem::is_directory(options.path, none);
-  if (!folder && options.path.extension() != ".csv") {
-    throw UserError("'" + options.path.string() + "': expected a folder " +
-                    (options.labels ? "with a folder for each class" : "of images") +
-                    ", or a list, .csv");
-  }
-  if (options.labels) {
-    return std::make_unique<Images>(folder ? list_folders(options.path, options.numbers)
-                                           : read_image_list(options.path, options.numbers),
-                                    options);
-  }
-  return std::make_unique<Images>(
-      folder ? list_images(options.path) : read_image_names(options.path), options);
+ImagesSource::ImagesSource(ImageListing listing, const ImageForm& form)
+    : listing_(std::move(listing)), channels_(form.channels), size_(form.size) {
+  const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
+  fields_ = {{"x", DType::float32, {channels_, size.height, size.width}}};
+  if (form.labels) fields_.push_back({"y", DType::int64, {}});
 }
 
-DataFormat images_format() {
+std::vector<std::string> ImagesSource::notes() const {
+  const auto order = note_on_order(listing_.classes());
+  return order ? std::vector{*order} : std::vector<std::string>{};
+}
+
+void ImagesSource::read(std::size_t field, std::span<const std::int64_t> indices,
+                        std::byte* out) const {
+  for (const std::int64_t index : indices) {
+    if (field == kLabelField) {
+      const std::int64_t label = listing_.label(index);
+      std::memcpy(out, &label, sizeof label);
+    } else {
+      const Pixels& pixels = decoded(index);
+      write(pixels, {pixels.height, pixels.width}, out);
+    }
+    out += fields_[field].sample_bytes();
+  }
+}
+
+void ImagesSource::read_one(std::span<const std::size_t> fields, std::int64_t index,
+                            std::span<HostArray> sample) const {
+  for (const std::size_t field : fields) {
+    if (field == kLabelField) {
+      Source::read_one({&field, 1}, index, sample);
+    } else {
+      read_image(index, sample[field]);
+    }
+  }
+}
+
+void ImagesSource::read_image(std::int64_t index, HostArray& out) const {
+  const Pixels& pixels = decoded(index);
+  const ImageSize own{pixels.height, pixels.width};
+  const ImageSize size = size_.value_or(own);
+  out.dtype = DType::float32;
+  out.shape = {pixels.channels, size.height, size.width};
+  out.bytes.resize(static_cast<std::size_t>(pixels.channels * size.height * size.width) *
+                   sizeof(float));
+  write(pixels, own, out.bytes.data());
+}
+
+// The result is in this thread's memory and valid until its next call.
+const Pixels& ImagesSource::decoded(std::int64_t index) const {
+  thread_local std::vector<std::byte> content;
+  thread_local Pixels pixels;
+  const std::string name = read_file(index, content);
+  decode_image(content, name, channels_, pixels);
+  return pixels;
+}
+
+void ImagesSource::write(const Pixels& pixels, ImageSize own, std::byte* out) const {
+  auto* values = reinterpret_cast<float*>(out);
+  if (size_.value_or(own) == own) return to_planes(pixels, values);
+  resample({.data = pixels.bytes.data(),
+            .size = own,
+            .row_stride = own.width * pixels.channels,
+            .channel_stride = 1,
+            .channels = pixels.channels},
+           *size_, values);
+}
+
+std::vector<OptionKey> image_form_keys() {
   OptionKey size = size_key(
       "n (a square) or [height, width]: all images are resized to this size, bilinear with "
       "antialiasing; null: each image keeps its own size, and transforms must bring all images to "
       "one size.");
   size.fallback = kNull;
   size.scope = OptionScope::meaning;
-  return {.name = "images",
-          .keys = {{.name = "path",
-                    .type = OptionType::path,
-                    .meaning = "A folder with a folder for each class, or a `.csv` list with lines "
-                               "of `file,label`."},
-                   {.name = "channels",
-                    .type = OptionType::integer,
-                    .meaning = "3 (red, green, blue) or 1 (gray).",
-                    .fallback = std::int64_t{3},
-                    .range = within(1, 3),
-                    .scope = OptionScope::meaning},
-                   std::move(size),
-                   {.name = "class_order",
-                    .type = OptionType::text,
-                    .meaning = "Order of the classes if all names are whole numbers: by value, or "
-                               "bytewise. Other names are always in bytewise order.",
-                    .fallback = std::string("numeric"),
-                    .names = {"numeric", "bytewise"},
-                    .scope = OptionScope::meaning}},
-          .open = open,
-          .open_as = open_as};
+  return {{.name = "channels",
+           .type = OptionType::integer,
+           .meaning = "3 (red, green, blue) or 1 (gray).",
+           .fallback = std::int64_t{3},
+           .range = within(1, 3),
+           .scope = OptionScope::meaning},
+          std::move(size)};
+}
+
+ImageForm image_form(const Options& options, const Reading& reading, const std::string& format) {
+  const auto size = options.get_if<std::vector<std::int64_t>>("size");
+  const auto channels = options.get<std::int64_t>("channels");
+  if (channels != 1 && channels != 3)
+    throw UserError(format + ": channels: expected 1 or 3, not " + std::to_string(channels));
+  return {.channels = static_cast<int>(channels),
+          .size = size ? std::optional(image_size(*size, format)) : std::nullopt,
+          .labels = reading.needs_target};
+}
+
+std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
+  std::error_code none;
+  const bool labels = options.form.labels;
+  const bool folder = std::filesystem::is_directory(options.path, none);
+  if (!folder && options.path.extension() != ".csv") {
+    throw UserError("'" + options.path.string() + "': expected a folder " +
+                    (labels ? "with a folder for each class" : "of images") + ", or a list, .csv");
+  }
+  if (labels) {
+    return std::make_unique<ImageFiles>(folder ? list_folders(options.path, options.numbers)
+                                               : read_image_list(options.path, options.numbers),
+                                        options.form);
+  }
+  return std::make_unique<ImageFiles>(
+      folder ? list_images(options.path) : read_image_names(options.path), options.form);
+}
+
+DataFormat images_format() {
+  std::vector<OptionKey> keys = image_form_keys();
+  keys.insert(keys.begin(), {.name = "path",
+                             .type = OptionType::path,
+                             .meaning = "A folder with a folder for each class, or a `.csv` list "
+                                        "with lines of `file,label`."});
+  keys.push_back({.name = "class_order",
+                  .type = OptionType::text,
+                  .meaning = "Order of the classes if all names are whole numbers: by value, or "
+                             "bytewise. Other names are always in bytewise order.",
+                  .fallback = std::string("numeric"),
+                  .names = {"numeric", "bytewise"},
+                  .scope = OptionScope::meaning});
+  return {.name = "images", .keys = std::move(keys), .open = open, .open_as = open_as};
 }
 
 }  // namespace decent

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <map>
 #include <utility>
 
 #include "decent/core/csv_cell.h"
@@ -110,86 +108,12 @@ class Rows {
   std::size_t line_ = 1;
 };
 
-std::optional<std::int64_t> whole_number(const std::string& text) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return value;
-}
-
-bool is_number(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end;
-}
-
 // Whether a row has names of columns: its label is no number, and its file neither has an image's
 // name nor exists.
 bool is_header(const Row& row, const std::filesystem::path& folder) {
   if (is_image_name(row.file) || whole_number(row.label)) return false;
   std::error_code none;
   return !std::filesystem::exists(folder / row.file, none);
-}
-
-bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
-  const auto is_whole = [](const Row& row) { return whole_number(row.label).has_value(); };
-  if (std::all_of(rows.begin(), rows.end(), is_whole)) return true;
-  // 0.5 is not the name of a class.
-  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_number(row.label); })) {
-    const auto broken = std::find_if_not(rows.begin(), rows.end(), is_whole);
-    list.wrong(broken->line, "label " + broken->label + ": expected a whole number or a name");
-  }
-  // A marker of a missing value among numbers would become a class of its own.
-  const auto is_marker = [](const Row& row) { return is_missing_label(row.label); };
-  const bool numbers = std::all_of(rows.begin(), rows.end(),
-                                   [&](const Row& row) { return is_whole(row) || is_marker(row); });
-  if (numbers) {
-    const auto marker = std::find_if(rows.begin(), rows.end(), is_marker);
-    list.wrong(marker->line, "label " + in_quotes(marker->label) +
-                                 ": expected a whole number, as in other lines; it stands for a "
-                                 "missing value");
-  }
-  return false;
-}
-
-// The numbers of known classes.
-class KnownLabels {
- public:
-  KnownLabels(const ClassNumbers& numbers, const Rows& list) : numbers_(numbers), list_(list) {}
-
-  std::int64_t operator()(const Row& row) {
-    const auto [place, is_new] = found_.emplace(row.label, 0);
-    if (is_new) place->second = number_of(row);
-    return place->second;
-  }
-
- private:
-  std::int64_t number_of(const Row& row) const {
-    constexpr std::size_t kShown = 8;
-    const std::vector<std::string>& classes = *numbers_.known;
-    if (classes.empty()) {
-      if (const auto value = whole_number(row.label)) return *value;
-    } else if (const auto number = class_of(row.label, classes)) {
-      return *number;
-    }
-    list_.wrong(row.line, "label " + in_quotes(row.label) + " is no class of " + numbers_.where +
-                              (classes.empty() ? ", whose classes are numbers without names"
-                                               : ", which has " + some_of(classes, kShown)));
-  }
-
-  const ClassNumbers& numbers_;
-  const Rows& list_;
-  std::map<std::string, std::int64_t> found_;
-};
-
-std::map<std::string, std::int64_t> numbered(const std::vector<Row>& rows) {
-  std::map<std::string, std::int64_t> names;
-  for (const Row& row : rows) names.emplace(row.label, 0);
-  std::int64_t number = 0;
-  for (auto& [name, its] : names) its = number++;
-  return names;
 }
 
 // Without the header.
@@ -239,21 +163,14 @@ ImageListing parse_image_list(std::string_view text, const std::filesystem::path
   Rows list(text, path, Labels::needed);
   const std::vector<Row> rows = rows_of(list, path);
   ImageListing listing(folder);
-  if (numbers.known) {
-    KnownLabels label_of(numbers, list);
-    for (const Row& row : rows) listing.add(row.file, label_of(row));
-    listing.set_classes(*numbers.known);
-    return listing;
-  }
-  if (all_numbers(rows, list)) {
-    for (const Row& row : rows) listing.add(row.file, *whole_number(row.label));
-    return listing;
-  }
-  const std::map<std::string, std::int64_t> classes = numbered(rows);
-  for (const Row& row : rows) listing.add(row.file, classes.at(row.label));
-  std::vector<std::string> names;
-  for (const auto& [name, number] : classes) names.push_back(name);
-  listing.set_classes(std::move(names));
+  std::vector<std::string> texts;
+  for (const Row& row : rows) texts.push_back(row.label);
+  NumberedLabels labels =
+      numbered_labels(texts, numbers, [&](std::size_t index, const std::string& problem) {
+        list.wrong(rows[index].line, problem);
+      });
+  for (std::size_t i = 0; i < rows.size(); ++i) listing.add(rows[i].file, labels.numbers[i]);
+  listing.set_classes(std::move(labels.classes));
   return listing;
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/data/images/class_labels.h"
+
 namespace decent {
 
 /// Names of files below a folder, with their labels. All names are in one piece of memory, because
@@ -37,15 +39,6 @@ class ImageListing {
   std::vector<std::string> classes_;
 };
 
-/// How classes are numbered.
-struct ClassNumbers {
-  /// The names of the training data's classes, whose order gives the numbers; empty if the training
-  /// data numbers them itself. nullopt: this is the training data.
-  std::optional<std::vector<std::string>> known = std::nullopt;
-  std::string where = {};  // the source of `known`, for messages
-  bool bytewise = false;   // the key class_order
-};
-
 /// Whether a name has one of those endings, in upper or lower case.
 bool ends_in_any(std::string_view name, std::span<const std::string_view> endings);
 /// The same for the endings of images that can be read.
@@ -66,11 +59,8 @@ ImageListing list_folders(const std::filesystem::path& folder, const ClassNumber
 ImageListing list_images(const std::filesystem::path& folder);
 
 /// A text of two columns, image and class: `file,label`. Files are relative to the list's folder.
-/// If all labels are whole numbers, they are the classes' numbers; otherwise they are names,
-/// numbered in the order of their bytes. Labels that `numbers` knows get their known numbers.
-/// Blanks around a field that is not quoted are ignored. The first line may be a header. Throws
-/// UserError naming the line, also for a label of no known class and for a marker of a missing
-/// value among numbers.
+/// Labels become numbers as numbered_labels says. Blanks around a field that is not quoted are
+/// ignored. The first line may be a header. Throws UserError naming the line.
 ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers = {});
 /// The same for the text of a file of that name.
 ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path,
