@@ -10,7 +10,7 @@ import pytest
 
 from program import ROOT, environment
 
-TARGETS = ("manifest", "recipe", "safetensors", "npz", "idx", "tokens", "csv", "onnx", "pt2", "torch_file", "image", "image_list")
+TARGETS = ("manifest", "recipe", "safetensors", "npz", "idx", "tokens", "csv", "onnx", "pt2", "torch_file", "image", "image_list", "tar_shard")
 # Counts, keeps one input that is small and one that is large; crashes where there is a file "crash".
 FUZZER = r"""#!/usr/bin/env bash
 for argument; do

@@ -26,6 +26,7 @@ constexpr std::string_view kWeighted =
     "a mapping such as {weights: class_balanced} or {weights: FIELD}";
 constexpr std::string_view kInTheLoss = "in the loss; 'data.sampling' draws samples by weights";
 constexpr std::string_view kTracked = "and decent-track sends runs that are there already";
+constexpr std::string_view kTarShards = "for tar shards: {format: webdataset, path: ..}";
 constexpr std::string_view kUpdates = "counted in updates";
 constexpr std::string_view kBothBetas = "a list of both";
 constexpr std::string_view kShareOfLr = "a share of optimizer.lr";
@@ -74,6 +75,8 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"train_path", "data.train", ""},
     {"training_data", "data.train", ""},
     {"trainset", "data.train", ""},
+    {"wds", "data.train", kTarShards},
+    {"webdataset", "data.train", kTarShards},
     {"eval_data", "data.eval", ""},
     {"eval_dataset", "data.eval", ""},
     {"test", "data.eval", ""},

@@ -120,7 +120,8 @@ std::vector<std::string> range_in_braces(std::string_view text, const std::strin
     if (ends[i].empty() || ends[i].find_first_not_of("0123456789") != text.npos) return {};
     const char* end = ends[i].data() + ends[i].size();
     if (std::from_chars(ends[i].data(), end, numbers[i]).ec != std::errc()) return {};
-    if (ends[i].front() == '0') digits = std::max(ends[0].size(), ends[1].size());
+    if (ends[i].size() > 1 && ends[i].front() == '0')
+      digits = std::max(ends[0].size(), ends[1].size());
   }
   check_number_of_files(std::abs(numbers[1] - numbers[0]), path);
   std::vector<std::string> words;
@@ -143,22 +144,24 @@ std::vector<std::string> words_in_braces(std::string_view text, const std::strin
   return words;
 }
 
-// Adds the paths that a text with braces is short for. Braces that are neither a range nor a list
-// stand for themselves, as in a shell; braces in braces are not looked into.
-void expand_braces(const std::string& text, std::size_t from, Paths& paths) {
+// Adds the paths that `text` is short for, a part of whose braces in `path` is expanded already.
+// Braces that are neither a range nor a list stand for themselves, as in a shell; braces in braces
+// are not looked into.
+void expand_braces(const std::string& text, std::size_t from, const std::string& path,
+                   Paths& paths) {
   for (std::size_t open = text.find('{', from); open != text.npos;
        open = text.find('{', open + 1)) {
     const std::size_t close = text.find_first_of("{}", open + 1);
     if (close == text.npos || text[close] == '{') continue;
     const std::string_view inside = std::string_view(text).substr(open + 1, close - open - 1);
-    const std::vector<std::string> words = words_in_braces(inside, text);
+    const std::vector<std::string> words = words_in_braces(inside, path);
     for (const std::string& word : words) {
       const std::string before = text.substr(0, open) + word;
-      expand_braces(before + text.substr(close + 1), before.size(), paths);
+      expand_braces(before + text.substr(close + 1), before.size(), path, paths);
     }
     if (!words.empty()) return;
   }
-  check_number_of_files(std::ssize(paths), text);
+  check_number_of_files(std::ssize(paths), path);
   paths.emplace_back(text);
 }
 
@@ -172,7 +175,7 @@ Paths without_braces(std::span<const std::filesystem::path> paths) {
     while (part != path.end() && std::filesystem::exists(there / *part, failed)) there /= *part++;
     const std::size_t from = there.string().size();
     while (part != path.end()) there /= *part++;
-    expand_braces(there.string(), from, expanded);
+    expand_braces(there.string(), from, there.string(), expanded);
   }
   return expanded;
 }

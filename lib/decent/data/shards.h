@@ -13,8 +13,8 @@
 namespace decent {
 
 /// The files that paths, braces and wildcards name. Braces come first, as in a shell: {a,b} is each
-/// of its words, {000..099} each number of the range, with as many digits. The matches of a
-/// wildcard
+/// of its words, {000..099} each number of the range, with as many digits if it has zeros in front.
+/// The matches of a wildcard
 /// (*, ?, [..]) come in the order of names, all else in the given order. The name of an existing
 /// file or folder is never a pattern. Throws UserError if a wildcard matches nothing, and for a
 /// range of more than a million numbers.

@@ -77,7 +77,7 @@ class ShardReader {
       wrong_sample("it has no image, ." + join(reading_.images, " or .") + has());
     if (reading_.label && !label_) {
       wrong_sample("it has no label, ." + *reading_.label + has() +
-                   "; `label` names the ending, null: there are no labels");
+                   " (`label` names the ending; null: there are no labels)");
     }
     if (label_) sample_.label = std::move(*label_);
     samples_.push_back(std::exchange(sample_, {}));
@@ -131,7 +131,7 @@ class ShardReader {
 
   std::string has() const {
     constexpr std::size_t kShown = 8;
-    return " (its members end in " + on_one_line(some_of(endings_, kShown)) + ")";
+    return "; its neighbouring members end in " + on_one_line(some_of(endings_, kShown));
   }
 
   [[noreturn]] void wrong_sample(const std::string& problem) const {
