@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from program import ROOT
 
@@ -41,3 +43,14 @@ def photo(height: int = 61, width: int = 83, channels: int = 3, seed: int = 0) -
     planes = [128 + 90 * np.sin(x / (7 + c)) * np.cos(y / (5 + 2 * c)) + 30 * (x > width // 2) for c in range(channels)]
     noisy = np.stack(planes, -1) + random.normal(0, 6, (height, width, channels))
     return noisy.clip(0, 255).astype(np.uint8).squeeze()
+
+
+def write_images(folder: Path, pixels: np.ndarray, labels: np.ndarray) -> list[Path]:
+    """A folder for each class."""
+    files = []
+    for number, (image, label) in enumerate(zip(pixels, labels)):
+        file = folder / f"digit {label}" / f"{number:04}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file)
+        files.append(file)
+    return files

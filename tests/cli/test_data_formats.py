@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +173,8 @@ def write_kinds(folder: Path) -> None:
     (folder / "model").write_bytes(CHAR_GPT.read_bytes())
     (folder / "text").write_bytes(TEXT)
     (folder / "gzip").write_bytes(gzip.compress(TEXT))
+    with tarfile.open(folder / "tar", "w") as archive:
+        archive.add(folder / "text", "text")
     (folder / "image").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
     (folder / "parquet").write_bytes(b"PAR1" + bytes(20) + b"PAR1")
 
@@ -187,6 +190,7 @@ KINDS = {
     "model": ("is a TorchScript model", "model.path is for models"),
     "text": ("is a text", "`format: csv` reads tables"),
     "gzip": ("is compressed by gzip", "gunzip decompresses it"),
+    "tar": ("is a tar archive", "`format: webdataset` reads images and labels in it"),
     "image": ("is an image", "`format: images`"),
     "parquet": ("is a Parquet file", "pandas.read_parquet"),
 }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from image_runs import write_images
 from runs import Run, assert_same_run, assert_same_weights, assert_says, attempt, error_message, merged, recipe, refused, train
 from tensors import write_safetensors
 
@@ -21,16 +22,6 @@ def digits(count: int = 96, size: int = 8) -> tuple[np.ndarray, np.ndarray]:
     """Sorted by class, as the folders of an image data set have them."""
     random = np.random.default_rng(1)
     return random.integers(0, 256, (count, size, size), np.uint8), np.sort(random.integers(0, 10, count))
-
-
-def write_images(folder: Path, pixels: np.ndarray, labels: np.ndarray) -> list[Path]:
-    files = []
-    for number, (image, label) in enumerate(zip(pixels, labels)):
-        file = folder / f"digit {label}" / f"{number:04}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(file)
-        files.append(file)
-    return files
 
 
 def image_folder(path: Path, **more: object) -> dict:
