@@ -3,13 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "decent/core/error.h"
 #include "decent/data/images/tar_shard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto archive = std::as_bytes(std::span(data, size));
-  for (const std::optional<std::string>& json_key : {std::optional<std::string>(), {"class"}}) {
+  for (const std::optional<std::string>& json_key :
+       {std::optional<std::string>(), std::optional<std::string>("class")}) {
     const decent::ShardReading reading{
         .images = {"jpg", "png"}, .label = json_key ? "json" : "cls", .json_key = json_key};
     try {
