@@ -58,10 +58,16 @@ struct Adam {
 
   template <typename T>
   static DECENT_ELEMENT void element(T& x, T g, T& m, T& v, const Coefficients<T>& c) {
+    accumulate(x, g, m, v, c);
+    descend(x, m, v, c);
+  }
+
+  /// The lines before the last: the decay of the gradient, and both moments.
+  template <typename T>
+  static DECENT_ELEMENT void accumulate(T x, T& g, T& m, T& v, const Coefficients<T>& c) {
     g += c.weight_decay * x;
     m = c.beta1 * m + c.one_minus_beta1 * g;
     v = c.beta2 * v + c.one_minus_beta2 * g * g;
-    descend(x, m, v, c);
   }
 
   /// The last line of the formula, from both moments, and the decoupled decay.

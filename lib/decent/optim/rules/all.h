@@ -3,9 +3,12 @@
 // the program's list of optimizers are generated from it.
 
 #include "decent/optim/rules/accum_adam.h"
+#include "decent/optim/rules/adagrad.h"
 #include "decent/optim/rules/adam.h"
 #include "decent/optim/rules/lion.h"
 #include "decent/optim/rules/muon.h"
+#include "decent/optim/rules/nadam.h"
+#include "decent/optim/rules/radam.h"
 #include "decent/optim/rules/rmsprop.h"
 #include "decent/optim/rules/sgd.h"
 
@@ -16,6 +19,6 @@ struct TypeList {
   static_assert(((Rules::kRoundings <= 16) && ...), "see rule.h");
 };
 
-using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp, Muon>;
+using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp, Adagrad, NAdam, RAdam, Muon>;
 
 }  // namespace decent::rules
