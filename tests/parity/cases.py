@@ -74,6 +74,11 @@ SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}
 LION = {"name": "lion", "lr": 1e-3, "weight_decay": 0.1}
 RMSPROP = {"name": "rmsprop", "lr": 1e-3, "alpha": 0.9, "momentum": 0.9, "weight_decay": 0.01}
 MUON = {"name": "muon", "lr": 3e-3, "weight_decay": 0.1}
+ADAGRAD = {"name": "adagrad", "lr": 2e-2, "lr_decay": 0.01, "initial_accumulator_value": 1e-4, "weight_decay": 0.01}
+NADAM = {"name": "nadam", "lr": 3e-3, "momentum_decay": 0.01, "weight_decay": 0.01}
+NADAMW = {"name": "nadamw", "lr": 3e-3, "betas": [0.8, 0.99], "weight_decay": 0.1}
+RADAM = {"name": "radam", "lr": 2e-2, "weight_decay": 0.01}
+RADAMW = {"name": "radamw", "lr": 1e-2, "betas": [0.8, 0.99], "weight_decay": 0.1}
 # At SGD's rate a difference of one rounding to float16 grows forty times within 24 steps.
 SLOW_SGD = {**SGD, "lr": 0.01}
 NESTEROV = {**SGD, "nesterov": True}
@@ -105,6 +110,8 @@ def _cases() -> list[Case]:
         Case("muon-clip-gamma-buckets-cnn-n2", 2, "cnn", "ring", MUON, gamma=0.6, clip=0.55, bucket_mb=0.0005, min_buckets=3),
         Case("muon-groups-mlp-n2", 2, "mlp", "complete", MUON,
              param_groups=({"match": "fc1.weight", "optimizer": "adamw", "lr_scale": 0.5}, {"match": "*.bias", "weight_decay": 0.0})),
+        *(Case(f"{optimizer['name']}-ring-mlp-n2", 2, "mlp", "ring", optimizer)
+          for optimizer in (ADAGRAD, NADAM, NADAMW, RADAM, RADAMW)),
         Case("nesterov-complete-mlp-n2", 2, "mlp", "complete", NESTEROV),
         Case("cosine-ring-mlp-n2", 2, "mlp", "ring", schedule=cosine),
         Case("cosine-own-complete-cnn-n2", 2, "cnn", schedule={**cosine, "t_max": None}, own_schedule=True),

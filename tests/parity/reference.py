@@ -190,7 +190,9 @@ class Muon:
 
 KINDS = {
     "muon": Muon,
-    "lion": Lion, "rmsprop": torch.optim.RMSprop,
+    "lion": Lion, "rmsprop": torch.optim.RMSprop, "adagrad": torch.optim.Adagrad,
+    "nadam": torch.optim.NAdam, "nadamw": lambda groups, **o: torch.optim.NAdam(groups, decoupled_weight_decay=True, **o),
+    "radam": torch.optim.RAdam, "radamw": lambda groups, **o: torch.optim.RAdam(groups, decoupled_weight_decay=True, **o),
     "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD,
     "accum_adamw": lambda groups, **o: AccumAdam(groups, decoupled=True, **o),
     "accum_adam": lambda groups, **o: AccumAdam(groups, decoupled=False, **o),

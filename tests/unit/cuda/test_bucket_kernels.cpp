@@ -54,11 +54,11 @@ template <typename T>
 void apply_on_gpu(BucketProblem<T>& problem, const BucketUpdate& update, Mixing mixing,
                   double grad_scale) {
   const at::Tensor x = on_gpu(problem.x), received = on_gpu(problem.received);
-  const std::vector<at::Tensor> tensors = {on_gpu(problem.state0), on_gpu(problem.state1),
-                                           on_gpu(problem.state2)};
+  const std::vector<std::vector<T>*> arrays = problem.arrays_of(update);
+  std::vector<at::Tensor> tensors;
   std::vector<void*> states;
-  for (const at::Tensor& tensor : tensors) states.push_back(tensor.data_ptr());
-  states.resize(update.state_names().size());
+  for (std::vector<T>* array : arrays)
+    states.push_back(tensors.emplace_back(on_gpu(*array)).data_ptr());
   std::vector<at::Tensor> gradients;
   const std::vector<BucketSlice> slices = move_gradients(problem, gradients);
   if (mixing.received != nullptr) mixing.received = received.const_data_ptr();
@@ -72,9 +72,7 @@ void apply_on_gpu(BucketProblem<T>& problem, const BucketUpdate& update, Mixing 
                 .grad_scale = grad_scale,
                 .kernels = &cuda_kernels()});
   read_back(problem.x, x);
-  read_back(problem.state0, tensors[0]);
-  read_back(problem.state1, tensors[1]);
-  read_back(problem.state2, tensors[2]);
+  for (std::size_t i = 0; i < arrays.size(); ++i) read_back(*arrays[i], tensors[i]);
 }
 
 template <typename T>
@@ -92,7 +90,8 @@ void compare_updates() {
     const auto update = make_update(name, {{"momentum", 0.9}, {"accum_iter", 2}});
     for (const Mixing& mixing : {Mixing{}, mixing_of(0.7, 0.3)}) {
       for (const double grad_scale : {1.0, 0.37}) {
-        for (const std::int64_t number : {1, 2}) {  // accumulating, and the end of a round
+        for (const std::int64_t number :
+             {1, 2, 6}) {  // accumulating, the end of a round; radam divides
           BucketProblem<T> cpu = problem_with_all_kinds<T>(number);
           BucketProblem<T> gpu = cpu;
           cpu.apply(*update, mixing, 0.1, grad_scale);

@@ -34,6 +34,9 @@ TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {
   using ::testing::ElementsAre;
   EXPECT_THAT(make_update("sgd")->state_names(), ElementsAre("momentum_buffer"));
   EXPECT_THAT(make_update("adam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(make_update("adagrad")->state_names(), ElementsAre("sum"));
+  EXPECT_THAT(make_update("nadam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(make_update("radam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
   EXPECT_THAT(make_update("accum_adam")->state_names(),
               ElementsAre("exp_avg", "exp_avg_sq", "accum_grad"));
 }
@@ -53,8 +56,7 @@ void apply_in_pieces(BucketProblem<T>& problem, const BucketUpdate& update, cons
     part.received = problem.received.data() + begin;
     mix(problem.x.data() + begin, end - begin, scalar, part);
   };
-  std::vector<void*> states = {problem.state0.data(), problem.state1.data(), problem.state2.data()};
-  states.resize(update.state_names().size());
+  const std::vector<void*> states = problem.states_of(update);
   update.apply({.x = problem.x.data(),
                 .numel = static_cast<std::int64_t>(problem.x.size()),
                 .states = states,
@@ -161,7 +163,8 @@ TYPED_TEST(BucketUpdateOf, GivesTheSameBitsOnEveryInstructionSet) {
   const auto& sets = cpu_kernels_of_all_instruction_sets();
   for (const auto& update : all_updates()) {
     for (const Mixing& mixing : {Mixing{}, mixing_of(0.7, 0.3)}) {
-      for (const std::int64_t number : {1, 3}) {  // accumulating, and the end of a round
+      for (const std::int64_t number :
+           {1, 3, 6}) {  // accumulating, the end of a round; radam divides
         BucketProblem<TypeParam> start({1, 7, 31, 1000, 4099});
         for (BucketSlice& slice : start.slices) slice.updates = number;
         start.slices[3].weight_decay = 0.1;

@@ -21,7 +21,8 @@ using ::testing::IsSupersetOf;
 using testing::refusal;
 
 TEST(MakeUpdate, MakesEveryNamedOne) {
-  EXPECT_THAT(update_names(), IsSupersetOf({"adamw", "adam", "sgd", "accum_adam", "accum_adamw"}));
+  EXPECT_THAT(update_names(), IsSupersetOf({"adamw", "adam", "sgd", "accum_adam", "accum_adamw",
+                                            "adagrad", "nadam", "nadamw", "radam", "radamw"}));
   for (const std::string& name : update_names())
     EXPECT_FALSE(make_update(name)->state_names().empty());
 }
@@ -32,7 +33,7 @@ bool changes(const std::string& name, const Options& base, const Options& other)
   for (auto* state : {&problem.state0, &problem.state1, &problem.state2})
     std::fill(state->begin(), state->end(), 0.0F);
   BucketProblem<float> second = problem;
-  for (const std::int64_t updates : {1, 2, 3, 4}) {
+  for (std::int64_t updates = 1; updates <= 7; ++updates) {  // radam divides from the sixth on
     for (auto* one : {&problem, &second}) {
       for (BucketSlice& slice : one->slices) slice.updates = updates;
       one->apply(*make_update(name, one == &problem ? base : other), {}, 0.1);
@@ -52,6 +53,10 @@ TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
       {"betas", {{"betas", std::array{0.9, 0.5}}, {"momentum", 0.5}, {"accum_iter", 2}}},
       {"eps", {{"momentum", 0.5}, {"eps", 0.1}, {"accum_iter", 2}}},
       {"alpha", {{"momentum", 0.5}, {"accum_iter", 2}, {"alpha", 0.5}}},
+      {"lr_decay", {{"momentum", 0.5}, {"accum_iter", 2}, {"lr_decay", 0.5}}},
+      {"initial_accumulator_value",
+       {{"momentum", 0.5}, {"accum_iter", 2}, {"initial_accumulator_value", 0.5}}},
+      {"momentum_decay", {{"momentum", 0.5}, {"accum_iter", 2}, {"momentum_decay", 0.5}}},
       {"accum_iter", {{"momentum", 0.5}, {"accum_iter", 3}}}};
   for (const std::string& name : update_names()) {
     for (const auto& [option, other] : others)
@@ -63,8 +68,10 @@ TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
 TEST(MakeUpdate, HasDefaultsForRecipes) {
   EXPECT_EQ(default_weight_decay("adamw"), 0.1);
   EXPECT_EQ(default_weight_decay("accum_adamw"), 0.1);
-  EXPECT_EQ(default_weight_decay("adam"), 0);
+  for (const char* name : {"adam", "adagrad", "nadam", "nadamw", "radam", "radamw"})
+    EXPECT_EQ(default_weight_decay(name), 0) << name;
   EXPECT_EQ(find_named(update_table(), "sgd")->key("momentum")->fallback, OptionValue(0.9));
+  EXPECT_EQ(find_named(update_table(), "adagrad")->key("eps")->fallback, OptionValue(1e-10));
   EXPECT_EQ(find_named(update_table(), "adam")->key("betas")->fallback,
             OptionValue(std::array{0.9, 0.999}));
   EXPECT_EQ(usual_options(update_table()).value("momentum"), OptionValue(0.9));
@@ -89,8 +96,8 @@ TEST(OptionTables, OptionsOfTheSameNameAreDescribedAlike) {
 }
 
 TEST(MakeUpdate, RefusesWhatIsNone) {
-  EXPECT_THAT(refusal([] { make_update("adagrad"); }),
-              AllOf(HasSubstr("'adagrad'"), HasSubstr("adamw, adam, sgd")));
+  EXPECT_THAT(refusal([] { make_update("adadelta"); }),
+              AllOf(HasSubstr("'adadelta'"), HasSubstr("adamw, adam, sgd")));
   EXPECT_THAT(refusal([] { make_update("w"); }), HasSubstr("unknown"));
   const auto with = [](const Options& options, std::string_view name) {
     return refusal([&] { make_update(name, options); });
@@ -102,6 +109,10 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas[1] is 1:"));
   EXPECT_THAT(with({{"eps", -1}}, "adamw"), HasSubstr("eps"));
   EXPECT_THAT(with({{"accum_iter", 0}}, "accum_adam"), HasSubstr("accum_iter is 0"));
+  EXPECT_THAT(with({{"lr_decay", -0.1}}, "adagrad"), HasSubstr("lr_decay is -0.1"));
+  EXPECT_THAT(with({{"initial_accumulator_value", -1}}, "adagrad"),
+              HasSubstr("initial_accumulator_value is -1"));
+  EXPECT_THAT(with({{"momentum_decay", -1}}, "nadamw"), HasSubstr("momentum_decay is -1"));
   EXPECT_EQ(with({{"momentum", 2}, {"accum_iter", 0}}, "adam"), "accepted");  // not its own
   EXPECT_THAT(with({{"nesterov", 1.0}}, "sgd"),
               HasSubstr("nesterov: expected true or false, got a number"));

@@ -97,7 +97,8 @@ TYPED_TEST(CudaLaunches, GiveTheBitsOfTheCpu) {
   for (const auto& update : updates()) {
     for (const Mixing& mixing : {Mixing{}, mixing_of(0.7, 0.3)}) {
       for (const double grad_scale : {1.0, 0.37}) {
-        for (const std::int64_t number : {1, 2}) {  // accumulating, and the end of a round
+        for (const std::int64_t number :
+             {1, 2, 6}) {  // accumulating, the end of a round; radam divides
           BucketProblem<TypeParam> problem({1, 9000, 4099, 33, 5000}, 7);
           for (BucketSlice& slice : problem.slices) slice.updates = number;
           problem.slices[1].weight_decay = 0.1;

@@ -29,17 +29,23 @@ struct Adam {
   Sum gradient(const Before& at, const Setting& s) const {
     return at.g + (decoupled ? 0 : s.weight_decay) * at.x;
   }
+  Sum kept(const Before& at, const Setting& s) const {
+    return (decoupled ? 1 - s.lr * s.weight_decay : 1) * at.x;
+  }
+  Sum mean(const Before& at, const Sum& g) const { return beta1 * at.states[0] + (1 - beta1) * g; }
+  Sum square(const Before& at, const Sum& g) const {
+    return beta2 * at.states[1] + (1 - beta2) * (g * g);
+  }
+  Sum denominator(const Sum& v, double n) const {
+    return (1 / std::sqrt(1 - std::pow(beta2, n))) * sqrt(v) + testing::input(eps);
+  }
   // From both moments at the n-th of the updates that count.
   Sum next_x(const Before& at, const Sum& m, const Sum& v, double n, const Setting& s) const {
-    const Sum kept = (decoupled ? 1 - s.lr * s.weight_decay : 1) * at.x;
-    const double correction = std::sqrt(1 - std::pow(beta2, n));
     const double step = s.lr / (1 - std::pow(beta1, n));
-    return kept + (-step) * m / ((1 / correction) * sqrt(v) + testing::input(eps));
+    return kept(at, s) + (-step) * m / denominator(v, n);
   }
   After operator()(const Before& at, const Setting& s) const {
-    const Sum g = gradient(at, s);
-    const Sum m = beta1 * at.states[0] + (1 - beta1) * g;
-    const Sum v = beta2 * at.states[1] + (1 - beta2) * (g * g);
+    const Sum g = gradient(at, s), m = mean(at, g), v = square(at, g);
     return {next_x(at, m, v, static_cast<double>(s.updates), s), {m, v}};
   }
 };
@@ -59,6 +65,53 @@ struct AccumAdam {
     return {x, {adam.beta1 * (m + rest1 * a), adam.beta2 * (v + rest2 * (a * a)), Sum{}}};
   }
 };
+
+struct NAdam {
+  Adam adam;
+  double momentum_decay = 4e-3;
+
+  double momentum(double i) const {
+    return adam.beta1 * (1 - std::pow(0.96, i * momentum_decay) / 2);
+  }
+  After operator()(const Before& at, const Setting& s) const {
+    const Sum g = adam.gradient(at, s), m = adam.mean(at, g), v = adam.square(at, g);
+    double product = 1;
+    for (std::int64_t i = 1; i <= s.updates; ++i) product *= momentum(static_cast<double>(i));
+    const auto n = static_cast<double>(s.updates);
+    const double now = momentum(n), next = momentum(n + 1);
+    const Sum step =
+        (-s.lr * (1 - now) / (1 - product)) * g + (-s.lr * next / (1 - product * next)) * m;
+    return {adam.kept(at, s) + step / adam.denominator(v, n), {m, v}};
+  }
+};
+
+struct RAdam {
+  Adam adam;
+
+  After operator()(const Before& at, const Setting& s) const {
+    const Sum g = adam.gradient(at, s), m = adam.mean(at, g), v = adam.square(at, g);
+    const auto n = static_cast<double>(s.updates);
+    const double rest = std::pow(adam.beta2, n), most = 2 / (1 - adam.beta2) - 1;
+    const double length = most - 2 * n * rest / (1 - rest);
+    const double step = s.lr / (1 - std::pow(adam.beta1, n));
+    if (length <= 5) return {adam.kept(at, s) + (-step) * m, {m, v}};
+    const double r =
+        std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+    const double factor = step * r * std::sqrt(1 - rest);
+    return {adam.kept(at, s) + (-factor) * m / (sqrt(v) + testing::input(adam.eps)), {m, v}};
+  }
+};
+
+// Its only state is states[1]: see BucketProblem.
+Formula adagrad(double lr_decay, double initial, double eps) {
+  return [=](const Before& at, const Setting& s) -> After {
+    const Sum g = at.g + s.weight_decay * at.x;
+    const Sum v = at.states[1] + g * g;
+    const double lr = s.lr / (1 + static_cast<double>(s.updates - 1) * lr_decay);
+    const Sum denominator = sqrt(v + testing::input(initial)) + testing::input(eps);
+    return {at.x + (-lr) * g / denominator, {at.states[0], v}};
+  };
+}
 
 TEST(ErrorBounds, Sgd) {
   const int n = rules::Sgd::kRoundings;
@@ -81,6 +134,32 @@ TEST(ErrorBounds, AccumAdam) {
   expect_within_bound(*make_update("accum_adam", {{"accum_iter", 1}}), AccumAdam{{false}, 1}, n);
   expect_within_bound(*make_update("accum_adam", {{"accum_iter", 3}}), AccumAdam{{false}, 3}, n);
   expect_within_bound(*make_update("accum_adamw", {{"accum_iter", 2}}), AccumAdam{{true}, 2}, n);
+}
+
+TEST(ErrorBounds, NAdam) {
+  const int n = rules::NAdam::kRoundings;
+  expect_within_bound(*make_update("nadam"), NAdam{{.decoupled = false}}, n);
+  expect_within_bound(
+      *make_update("nadamw",
+                   {{"betas", std::array{0.8, 0.99}}, {"eps", 1e-5}, {"momentum_decay", 0.5}}),
+      NAdam{{.decoupled = true, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-5}, 0.5}, n);
+}
+
+// Of the numbers of updates that are tried, it divides at 1000.
+TEST(ErrorBounds, RAdam) {
+  const int n = rules::RAdam::kRoundings;
+  expect_within_bound(*make_update("radam"), RAdam{{.decoupled = false}}, n);
+  expect_within_bound(*make_update("radamw", {{"betas", std::array{0.8, 0.99}}, {"eps", 1e-5}}),
+                      RAdam{{.decoupled = true, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-5}}, n);
+}
+
+TEST(ErrorBounds, Adagrad) {
+  const int n = rules::Adagrad::kRoundings;
+  expect_within_bound(*make_update("adagrad"), adagrad(0, 0, 1e-10), n);
+  expect_within_bound(
+      *make_update("adagrad",
+                   {{"lr_decay", 0.1}, {"initial_accumulator_value", 0.5}, {"eps", 1e-5}}),
+      adagrad(0.1, 0.5, 1e-5), n);
 }
 
 // Mistakes of the kind that the bound is there for are noticed: 1 - beta2 worked out in float32,

@@ -6,13 +6,15 @@
 
 #include "decent/core/registry.h"
 #include "error_bounds.h"
+#include "thirty_steps.h"
 
 namespace decent {
 namespace {
 
 using testing::After;
+using testing::after_thirty_steps;
 using testing::Before;
-using testing::BucketProblem;
+using testing::expect_near;
 using testing::input;
 using testing::Setting;
 using testing::Sum;
@@ -39,30 +41,12 @@ TEST(RmsProp, IsWithinItsBound) {
     testing::expect_within_bound(*o.make(), formula(o), rules::RmsProp::kRoundings);
 }
 
-// Fifty weights for thirty steps, in float64, by both.
 void compare_with_torch(const RmspropOptions& options) {
-  constexpr std::int64_t kNumel = 50;
-  BucketProblem<double> problem({kNumel});
-  const auto at = static_cast<std::size_t>(problem.slices[0].offset);
-  problem.state0.assign(problem.x.size(), 0);
-  problem.state1.assign(problem.x.size(), 0);
-  problem.slices[0].weight_decay = options.weight_decay;
-  const at::Tensor x =
-      torch::tensor(std::vector<double>(&problem.x[at], &problem.x[at] + kNumel), torch::kDouble);
-  auto settings = torch::optim::RMSpropOptions(0.1).alpha(options.alpha).eps(options.eps);
-  settings.momentum(options.momentum).weight_decay(options.weight_decay);
-  torch::optim::RMSprop theirs({x.requires_grad_()}, settings);
-  for (int t = 1; t <= 30; ++t) {
-    for (std::size_t i = 0; i < kNumel; ++i)
-      problem.grads[0][i] = std::sin(t * static_cast<double>(i + 1));
-    problem.apply(*options.make(), {}, 0.1);
-    x.mutable_grad() = torch::tensor(problem.grads[0], torch::kDouble);
-    theirs.step();
-  }
-  for (std::size_t i = 0; i < kNumel; ++i) {
-    // 30 steps of some 12 roundings of 1.1e-16 each of terms below 100: the first quotients are 10.
-    EXPECT_NEAR(problem.x[at + i], x.const_data_ptr<double>()[i], 1e-11) << i;
-  }
+  auto settings = torch::optim::RMSpropOptions(testing::kRate).alpha(options.alpha);
+  settings.eps(options.eps).momentum(options.momentum).weight_decay(options.weight_decay);
+  // 30 steps of some 12 roundings of 1.1e-16 each of terms below 100: the first quotients are 10.
+  expect_near(after_thirty_steps(*options.make(), options.weight_decay),
+              testing::after_thirty_steps_of<torch::optim::RMSprop>(settings), 1e-11);
 }
 
 TEST(RmsProp, StepsAsTorchDoes) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -56,11 +57,24 @@ struct BucketProblem {
     return *this;
   }
 
+  /// The arrays of an update's states, in its order. Squares, which are not negative, are in
+  /// state1, also those of adagrad, which has no other state.
+  std::vector<std::vector<T>*> arrays_of(const BucketUpdate& update) {
+    if (update.state_names() == std::vector<std::string>{"sum"}) return {&state1};
+    std::vector<std::vector<T>*> arrays = {&state0, &state1, &state2};
+    arrays.resize(update.state_names().size());
+    return arrays;
+  }
+  std::vector<void*> states_of(const BucketUpdate& update) {
+    std::vector<void*> states;
+    for (std::vector<T>* array : arrays_of(update)) states.push_back(array->data());
+    return states;
+  }
+
   void apply(const BucketUpdate& update, Mixing mixing, double lr, double grad_scale = 1,
              const BucketKernels* kernels = nullptr, const double* device_scale = nullptr) {
     if (mixing.received != nullptr) mixing.received = received.data();
-    std::vector<void*> states = {state0.data(), state1.data(), state2.data()};
-    states.resize(update.state_names().size());
+    const std::vector<void*> states = states_of(update);
     update.apply({.x = x.data(),
                   .numel = static_cast<std::int64_t>(x.size()),
                   .states = states,
