@@ -26,6 +26,11 @@ OPTIMIZERS = {
     "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
     "lion": {"name": "lion", "lr": 0.001, "weight_decay": 0.1},
     "rmsprop": {"name": "rmsprop", "lr": 0.003, "momentum": 0.5, "alpha": 0.9},
+    "adagrad": {"name": "adagrad", "lr": 0.01, "lr_decay": 0.01, "initial_accumulator_value": 0.01},
+    "nadam": {"name": "nadam", "lr": 0.003, "momentum_decay": 0.01},
+    "nadamw": {"name": "nadamw", "lr": 0.003, "weight_decay": 0.1},
+    "radam": {"name": "radam", "lr": 0.01, "betas": [0.9, 0.99]},
+    "radamw": {"name": "radamw", "lr": 0.01, "weight_decay": 0.1},
 }
 TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "gpu_memory_mb", "wall_s", "pause_s"}
 

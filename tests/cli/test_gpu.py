@@ -72,7 +72,7 @@ def test_learns_what_the_cpu_learns(tmp_path: Path) -> None:
         np.testing.assert_array_equal(tensor.numpy(), cuda.weights[name])
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "accum_adam", "accum_adamw"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "accum_adam", "accum_adamw", "adagrad", "nadam", "radam"])
 def test_every_optimizer_takes_the_same_steps(optimizer: str, tmp_path: Path) -> None:
     """With clipping, gradients of two micro-batches, mixing in between, and averages that are reverted."""
     settings = merged(SHORT, {"optimizer": {"name": optimizer, "lr": 0.002}, "train": {"grad_accumulation": 2},

@@ -116,11 +116,11 @@ def test_other_numbers_of_workers_start_from_equal_copies(tmp_path: Path) -> Non
 
 # ---- what is refused and said ---------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["sgd", "rmsprop"])
+@pytest.mark.parametrize("name", ["sgd", "rmsprop", "radam"])
 def test_refuses_steps_that_the_learning_rate_does_not_bound(name: str, tmp_path: Path) -> None:
     message = refused(tmp_path, settings(optimizer={"name": name}))
     assert re.search(r"recipe\.yaml:\d+:\d+: parallel\.comm_dtype: modulo2 .* the steps of " + name, message), message
-    assert_says(message, "adamw, adam, accum_adam, accum_adamw, lion", "comm_dtype: bf16", "parallel.slices")
+    assert_says(message, "adamw, adam, accum_adam, accum_adamw, lion, adagrad, nadam, nadamw", "comm_dtype: bf16", "parallel.slices")
     train(tmp_path / "slices", settings({"comm_dtype": "fp32"}, optimizer={"name": name}), workers=2)
 
 

@@ -32,6 +32,7 @@ constexpr std::string_view kBothBetas = "a list of both";
 constexpr std::string_view kShareOfLr = "a share of optimizer.lr";
 constexpr std::string_view kALearningRate = "a learning rate, not a share of one";
 constexpr std::string_view kChain = "a list of schedules, each with the number of its steps";
+constexpr std::string_view kDecoupled = "where adamw, nadamw and radamw decouple the decay";
 
 constexpr auto kNames = std::to_array<ForeignName>({
     // how long
@@ -126,9 +127,11 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"use_cuda", "model.device", ""},
     // optimizer
     {"optimizer", "optimizer.name", ""},
+    {"opt", "optimizer.name", ""},
     {"optim", "optimizer.name", ""},
     {"optimizer_name", "optimizer.name", ""},
     {"optimizer_type", "optimizer.name", ""},
+    {"decoupled_weight_decay", "optimizer.name", kDecoupled},
     {"ema_decay", "optimizer.ema", ""},
     {"model_ema", "optimizer.ema", ""},
     {"base_lr", "optimizer.lr", ""},
@@ -143,11 +146,14 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"beta2", "optimizer.betas", kBothBetas},
     {"beta_1", "optimizer.betas", kBothBetas},
     {"beta_2", "optimizer.betas", kBothBetas},
+    {"opt_betas", "optimizer.betas", ""},
     {"adam_epsilon", "optimizer.eps", ""},
     {"epsilon", "optimizer.eps", ""},
+    {"opt_eps", "optimizer.eps", ""},
     {"rho", "optimizer.alpha", ""},
     {"rmsprop_alpha", "optimizer.alpha", ""},
     {"smoothing_constant", "optimizer.alpha", ""},
+    {"schedule_decay", "optimizer.momentum_decay", ""},
     {"mom", "optimizer.momentum", ""},
     {"sgd_momentum", "optimizer.momentum", ""},
     {"l2", "optimizer.weight_decay", ""},

@@ -38,11 +38,12 @@ TEST(Defaults, EpochsStayOpenWhereStepsAreGiven) {
 TEST(Defaults, WeightDecayDependsOnTheOptimizer) {
   EXPECT_EQ(parse(kSmallest, {"optimizer.name=adam"}).optimizer.weight_decay, 0.0);
   EXPECT_EQ(parse(kSmallest, {"optimizer.name=sgd"}).optimizer.weight_decay, 0.0);
+  EXPECT_EQ(parse(kSmallest, {"optimizer.name=nadamw"}).optimizer.weight_decay, 0.0);
   EXPECT_EQ(parse(kSmallest, {"optimizer.weight_decay=null"}).optimizer.weight_decay, 0.1);
   EXPECT_EQ(parse(kSmallest, {"optimizer.weight_decay=0"}).optimizer.weight_decay, 0.0);
 }
 
-TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
+TEST(Defaults, BetasMomentumAndEpsDependOnTheOptimizer) {
   const auto optimizer = [](std::vector<std::string> overrides) {
     const Recipe recipe = parse(kSmallest, overrides);
     EXPECT_EQ(parse(print_recipe(recipe)), recipe);  // what is resolved is not resolved again
@@ -60,6 +61,8 @@ TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
   EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop", "optimizer.momentum=0.5"}),
             OptionValue(0.5));
   EXPECT_EQ(option("momentum", {"optimizer.name=sgd"}), OptionValue(0.9));
+  EXPECT_EQ(option("eps", {"optimizer.name=adagrad"}), OptionValue(1e-10));
+  EXPECT_EQ(option("eps", {"optimizer.name=radam"}), OptionValue(1e-8));
   EXPECT_EQ(option("betas", {"optimizer.name=sgd"}), OptionValue(Betas{0.9, 0.999}));
 }
 

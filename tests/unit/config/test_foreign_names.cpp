@@ -72,6 +72,12 @@ TEST(ForeignNames, NameOurKeyFromTheWrongSection) {
             "'parallel.grad_clip_norm'");
 }
 
+TEST(ForeignNames, LeadFromAFlagOfTorchToTheNamesThatHaveIt) {
+  EXPECT_EQ(refusal(kSmallest + "optimizer: {decoupled_weight_decay: true}\n"),
+            "run.yaml:3:13: optimizer.decoupled_weight_decay: unknown key; here it is "
+            "'optimizer.name', where adamw, nadamw and radamw decouple the decay");
+}
+
 TEST(ForeignNames, NameOurKeyOfAnOverride) {
   EXPECT_EQ(refusal_of("learning_rate=0.1"),
             "--set learning_rate=0.1: learning_rate: unknown key; here it is 'optimizer.lr'");

@@ -101,7 +101,7 @@ std::map<std::string, Mistake> construction() {
       {kConstructor + ".exchange.options.own: modulo_range not above 0", with([](Options& o) {
          o.exchange = {"modulo2", {.own = {{"modulo_range", 0}}}};
        })},
-      {kConstructor + "a modulo exchange with sgd or rmsprop", with([](Options& o) {
+      {kConstructor + "a modulo exchange with sgd, rmsprop or radam", with([](Options& o) {
          o.training.update = make_update("sgd");
          o.exchange = "modulo2";
        })},

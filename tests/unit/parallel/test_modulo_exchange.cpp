@@ -179,13 +179,14 @@ TEST_P(Modulo, SaysWhichShareOfDifferencesWrapped) {
 }
 
 TEST(ModuloOptions, AreRefusedWhereStepsAreNotBounded) {
-  for (const char* name : {"sgd", "rmsprop"}) {
+  for (const char* name : {"sgd", "rmsprop", "radam"}) {
     DecentralizedOptions unbounded = options("modulo2");
     unbounded.training.update = make_update(name);
     EXPECT_THAT([&] { unbounded.check(); },
                 ThrowsMessage<UserError>(HasSubstr("steps are bounded by the learning rate")));
   }
-  for (const char* name : {"adam", "adamw", "lion", "accum_adam", "accum_adamw"}) {
+  for (const char* name :
+       {"adam", "adamw", "lion", "accum_adam", "accum_adamw", "adagrad", "nadam", "nadamw"}) {
     DecentralizedOptions bounded = options("modulo2");
     bounded.training.update = make_update(name);
     EXPECT_NO_THROW(bounded.check()) << name;
