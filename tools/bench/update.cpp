@@ -64,9 +64,12 @@ void ours(const decent::BucketUpdate& update, double decay, Bucket& bucket, std:
                       .weight_decay = decay,
                       .updates = step});
   }
+  // Optimizers share the bucket. Squares, of which adagrad has only the sum, are in the second
+  // array.
+  const std::size_t first = update.state_names().front() == "sum" ? 1 : 0;
   std::vector<void*> states;
   for (std::size_t i = 0; i < update.state_names().size(); ++i)
-    states.push_back(bucket.states[i].data_ptr());
+    states.push_back(bucket.states[first + i].data_ptr());
   update.apply({.x = bucket.x.data_ptr(),
                 .numel = bucket.x.numel(),
                 .states = states,
@@ -156,7 +159,7 @@ int main(int argc, char** argv) {
   for (const std::string& name : decent::update_names()) {
     updates.push_back(decent::make_update(name, options));
     const bool accumulates = name.starts_with("accum");
-    const double decay = name.ends_with('w') ? kDecay : 0;  // the recipe's default
+    const double decay = decent::default_weight_decay(name);
     // float32 read: weight, received, gradient and the states; written: weight and states, of which
     // the two moments only once in accum_iter updates.
     const auto states = static_cast<double>(updates.back()->state_names().size());
