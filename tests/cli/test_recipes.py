@@ -154,7 +154,7 @@ def test_all_mistakes_together(tmp_path: Path) -> None:
 OFF = {
     "model": {"output": None, "label_smoothing": 0.0, "ignore_index": -100, "class_dim": -1,
               "memory_format": "contiguous", "weights": None, "freeze": [], "unfreeze": [], "device": "cpu"},
-    "data": {"threads": 1, "on_error": "fail", "transforms": []},
+    "data": {"threads": 1, "on_error": "fail", "transforms": [], "eval_transforms": None},
     "train": {"grad_accumulation": 1},
     "optimizer": {"param_groups": [], "lr_scaling": "none"},
     "parallel": {"grad_clip_norm": 0.0, "update": "auto", "comm_dtype": "fp32", "slices": 1, "modulo_range": None,

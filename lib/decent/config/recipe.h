@@ -97,7 +97,7 @@ struct SourceRecipe {
   bool operator==(const SourceRecipe&) const = default;
 };
 
-/// An element of data.transforms; its name is one of Names::transforms.
+/// An element of data.transforms and data.eval_transforms; its name is one of Names::transforms.
 using TransformRecipe = NamedValues;
 
 enum class OnError { fail, skip };
@@ -124,7 +124,17 @@ struct DataRecipe {
   std::int64_t threads = 1;
   OnError on_error = OnError::fail;
   std::vector<TransformRecipe> transforms;
+  std::optional<std::vector<TransformRecipe>> eval_transforms;
   bool export_transforms = false;
+
+  /// The list for evaluation and prediction, which leave its random transforms out.
+  const std::vector<TransformRecipe>& transforms_of_evaluation() const {
+    return eval_transforms ? *eval_transforms : transforms;
+  }
+  /// The key of that list, for messages.
+  const char* key_of_evaluation() const {
+    return eval_transforms ? "data.eval_transforms" : "data.transforms";
+  }
   bool operator==(const DataRecipe&) const = default;
 };
 

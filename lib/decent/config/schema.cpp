@@ -137,6 +137,11 @@ Table<DataRecipe> make_data_table() {
       .doc(
           "Transforms that are applied to each sample, in this order, before samples are put into "
           "a batch.");
+  table.key("eval_transforms", &R::eval_transforms)
+      .changes_measure()
+      .doc(
+          "The transforms of data.eval and data.predict, none of them random; null: those of "
+          "`transforms`, without its random ones.");
   table.key("export_transforms", &R::export_transforms)
       .doc(
           "Store `normalize` in model.pt: inputs are normalized first, and outputs are brought "

@@ -82,12 +82,14 @@ std::string text_in(const Json& object, const char* key, const std::string& file
   return found->get<std::string>();
 }
 
-// Older versions wrote none.
-std::vector<NamedValues> transforms_in(const Json& object, const std::string& file) {
+// Nothing if there is no such key: not every run has data.eval_transforms, and older versions wrote
+// no transforms.
+std::optional<std::vector<NamedValues>> transforms_in(const Json& object, const char* key,
+                                                      const std::string& file) {
   std::vector<NamedValues> transforms;
-  const auto found = object.find("transforms");
-  if (found == object.end()) return transforms;
-  if (!found->is_array()) fail(file, "transforms is no list");
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  if (!found->is_array()) fail(file, std::string(key) + " is no list");
   for (const Json& each : *found) {
     if (!each.is_object()) fail(file, "a transform is no object");
     transforms.push_back({text_in(each, "name", file), options_in(each, "keys", file)});
@@ -130,6 +132,7 @@ std::string print_learned(const LearnedData& data) {
                  {"learned", json_of(data.learned)},
                  {"transforms", json_of(data.transforms)},
                  {"classes", written_names(data.classes)}}}};
+  if (data.eval_transforms) json["eval_transforms"] = json_of(*data.eval_transforms);
   if (data.normalizes) json["normalizes"] = true;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -149,13 +152,15 @@ LearnedData parse_learned(std::string_view text, const std::string& file) {
   }
   const auto train = json.find("train");
   if (train == json.end() || !train->is_object()) fail(file, "train is no object");
-  return {.format = text_in(*train, "format", file),
-          .keys = options_in(*train, "keys", file),
-          .learned = options_in(*train, "learned", file),
-          .transforms = transforms_in(*train, file),
-          .classes = texts_in(*train, "classes", file),
-          .normalizes = json.value("normalizes", Json()) == true,
-          .where = "'" + file + "'"};
+  return {
+      .format = text_in(*train, "format", file),
+      .keys = options_in(*train, "keys", file),
+      .learned = options_in(*train, "learned", file),
+      .transforms = transforms_in(*train, "transforms", file).value_or(std::vector<NamedValues>()),
+      .eval_transforms = transforms_in(json, "eval_transforms", file),
+      .classes = texts_in(*train, "classes", file),
+      .normalizes = json.value("normalizes", Json()) == true,
+      .where = "'" + file + "'"};
 }
 
 std::vector<std::string> written_names(const std::vector<std::string>& names) {

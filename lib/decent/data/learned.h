@@ -17,7 +17,8 @@ struct LearnedData {
   Options keys = {};        // of data.train, without places (OptionKey::is_place)
   Options learned = {};     // Source::learned
   std::vector<NamedValues> transforms = {};  // data.transforms, with numbers in place of `auto`
-  std::vector<std::string> classes = {};     // their names; empty if the data numbers them
+  std::optional<std::vector<NamedValues>> eval_transforms = {};  // data.eval_transforms, likewise
+  std::vector<std::string> classes = {};  // their names; empty if the data numbers them
   bool normalizes = false;  // the model file that carries this text does `normalize` by itself
   std::string where = {};   // the source of this, for messages; not part of the file
 

@@ -30,6 +30,7 @@ LearnedData learned_of(const Source& source, const DataRecipe& data) {
   LearnedData learned{.format = data.train.format,
                       .learned = source.learned(),
                       .transforms = data.transforms,
+                      .eval_transforms = data.eval_transforms,
                       .classes = source.classes(),
                       .where = "data.train"};
   for (const OptionKey& key : data_format(data.train.format).keys)

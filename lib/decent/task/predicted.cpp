@@ -36,7 +36,8 @@ std::string described(const at::Tensor& output) {
 OutputReader::OutputReader(const Task& task, bool are_probabilities)
     : task_(task),
       are_probabilities_(are_probabilities),
-      scalings_(normalizations_of(task.recipe.data, task.recipe.model.target)) {}
+      scalings_(normalizations_of(task.recipe.data.transforms_of_evaluation(),
+                                  task.recipe.model.target)) {}
 
 void OutputReader::check(const at::Tensor& output, std::int64_t samples) const {
   if (!output.is_floating_point()) {

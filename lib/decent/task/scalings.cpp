@@ -32,7 +32,7 @@ std::vector<Scaling> scalings_of(const std::vector<Normalization>& normalization
 // have to apply it before the model normalizes.
 void check_order(const DataRecipe& recipe, const std::string& field) {
   bool normalized = false;
-  for (const TransformRecipe& each : recipe.transforms) {
+  for (const TransformRecipe& each : recipe.transforms_of_evaluation()) {
     const auto its_field = each.options.get_if<std::string>("field");
     if (its_field && *its_field != field) continue;
     if (each.name == kName) {
@@ -43,17 +43,18 @@ void check_order(const DataRecipe& recipe, const std::string& field) {
     if (!normalized || !row.make) continue;
     const auto transform = row.make(each.options);
     if (transform->random() && transform->in_evaluation() == nullptr) continue;
-    throw UserError("data.export_transforms: " + each.name +
-                    " stands behind normalize in data.transforms, and cannot be put into the "
-                    "model; put it in front of normalize");
+    throw UserError("data.export_transforms: " + each.name + " stands behind normalize in " +
+                    recipe.key_of_evaluation() +
+                    ", and cannot be put into the model; put it in front of normalize");
   }
 }
 
 }  // namespace
 
-std::vector<Normalization> normalizations_of(const DataRecipe& recipe, const std::string& field) {
+std::vector<Normalization> normalizations_of(const std::vector<TransformRecipe>& transforms,
+                                             const std::string& field) {
   std::vector<Normalization> found;
-  for (const TransformRecipe& each : recipe.transforms) {
+  for (const TransformRecipe& each : transforms) {
     if (each.name != kName || each.options.get<std::string>("field") != field) continue;
     found.push_back(normalization_of(each.options));
   }
@@ -70,21 +71,24 @@ at::Tensor in_original_units(const at::Tensor& batch,
 
 FileScaling exported_scaling(const Task& task) {
   const DataRecipe& data = task.recipe.data;
+  const auto normalizations = [&](const std::string& field) {
+    return normalizations_of(data.transforms_of_evaluation(), field);
+  };
   FileScaling scaling;
   if (!data.export_transforms) return scaling;
   for (std::size_t i = 0; i < task.inputs.size(); ++i) {
-    const auto found = normalizations_of(data, task.inputs[i].field);
+    const auto found = normalizations(task.inputs[i].field);
     if (found.empty()) continue;
     check_order(data, task.inputs[i].field);
     scaling.arguments.push_back({task.model->argument_of(task.inputs, i), scalings_of(found)});
   }
   if (task.criterion.loss().target == TargetKind::numbers) {
     check_order(data, task.recipe.model.target);
-    scaling.output = scalings_of(normalizations_of(data, task.recipe.model.target));
+    scaling.output = scalings_of(normalizations(task.recipe.model.target));
   }
   if (scaling.empty()) {
-    throw UserError(
-        "data.export_transforms: data.transforms has no normalize of a field that the model takes");
+    throw UserError(std::string("data.export_transforms: ") + data.key_of_evaluation() +
+                    " has no normalize of a field that the model takes");
   }
   check_scaling(*task.model, scaling);
   return scaling;

@@ -14,16 +14,17 @@
 
 namespace decent {
 
-/// The normalizations of the field in data.transforms, in their order. The recipe must have numbers
-/// in place of `auto` (see with_statistics); otherwise throws UserError.
-std::vector<Normalization> normalizations_of(const DataRecipe& recipe, const std::string& field);
+/// The normalizations of the field in a list of transforms, in their order. It must have numbers in
+/// place of `auto` (see with_statistics); otherwise throws UserError.
+std::vector<Normalization> normalizations_of(const std::vector<TransformRecipe>& transforms,
+                                             const std::string& field);
 
 /// A batch of numbers in the units that they had before `normalizations`, as float64.
 at::Tensor in_original_units(const at::Tensor& batch,
                              std::span<const Normalization> normalizations);
 
-/// The scaling that data.export_transforms puts into the model's file; empty if it is false. Throws
-/// UserError if that is impossible, or would differ from the transforms in training.
+/// The scaling that data.export_transforms puts into the model's file: that of evaluation. Empty if
+/// the key is false. Throws UserError if that is impossible, or would differ from the transforms.
 FileScaling exported_scaling(const Task& task);
 
 }  // namespace decent

@@ -10,6 +10,7 @@
 #include "decent/data/formats.h"
 #include "decent/data/subset.h"
 #include "decent/task/criterion.h"
+#include "decent/task/scalings.h"
 
 namespace decent {
 namespace {
@@ -108,9 +109,11 @@ bool is_of_input(const TransformRecipe& transform, const ModelRecipe& model) {
 }
 
 Transforms transforms_of(const Recipe& recipe, DataUse use) {
+  const DataRecipe& data = recipe.data;
   Transforms transforms;
   std::string of_batches;  // the last such transform
-  for (const TransformRecipe& each : recipe.data.transforms) {
+  for (const TransformRecipe& each :
+       use == DataUse::training ? data.transforms : data.transforms_of_evaluation()) {
     if (use == DataUse::prediction && !is_of_input(each, recipe.model)) continue;
     const Transform row = transform_row(each.name);
     if (row.make_for_batches) {
@@ -261,6 +264,25 @@ std::string content_of(const Source& source, bool leaves_out) {
     }
   }
   return checksum.hex();
+}
+
+void check_eval_transforms(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  if (!data.eval_transforms) return;
+  for (const TransformRecipe& each : *data.eval_transforms) {
+    const Transform row = transform_row(each.name);
+    if (row.make && !row.make(each.options)->random()) continue;
+    throw UserError("data.eval_transforms: " + each.name +
+                    " is random, which evaluation must not be; leave it out, or write resize or "
+                    "center_crop in its place");
+  }
+  const std::string& target = recipe.model.target;
+  if (normalizations_of(*data.eval_transforms, target) ==
+      normalizations_of(data.transforms, target))
+    return;
+  throw UserError("data.eval_transforms: it does not normalize the target '" + target +
+                  "' as data.transforms does, so that losses would have two units; give both "
+                  "lists the same normalize of it");
 }
 
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,

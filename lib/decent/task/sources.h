@@ -44,9 +44,15 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 /// data sets of the same shape.
 std::string content_of(const Source& source, bool leaves_out = false);
 
-/// What a data set is for. Transforms that draw random numbers are for training. For prediction the
-/// source needs no target, and only the model's inputs are transformed.
+/// What a data set is for: training applies data.transforms, the others
+/// DataRecipe::transforms_of_evaluation without random ones. For prediction the source needs no
+/// target, and only the model's inputs are transformed.
 enum class DataUse { training, evaluation, prediction };
+
+/// Throws UserError if data.eval_transforms has a random transform, or if it normalizes the target
+/// otherwise than data.transforms, so that losses would have two units. Both lists must have
+/// numbers in place of `normalize: auto`.
+void check_eval_transforms(const Recipe& recipe);
 
 /// The samples of data.train, data.eval or data.predict, as `key` says, for a batch of any fields.
 /// Throws UserError if the source cannot be read or a transform does not fit it. `known`: what the

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "decent/core/error.h"
+#include "decent/task/scalings.h"
 #include "decent/task/sources.h"
 
 namespace decent {
@@ -123,16 +125,39 @@ bool is_auto(const TransformRecipe& transform) {
   return transform.name == "normalize" && !transform.options.is_null("statistics");
 }
 
+void set_numbers(Options& options, std::vector<double> mean, std::vector<double> std) {
+  options.set("statistics", kNull);
+  options.set("mean", std::move(mean));
+  options.set("std", std::move(std));
+}
+
 void measure(Recipe& recipe, std::size_t place) {
   Options& options = recipe.data.transforms[place].options;
   Recipe before = recipe;
   before.data.transforms.resize(place);
+  before.data.eval_transforms.reset();
   const Samples samples = open_samples("data.train", before, DataUse::evaluation);
   const std::size_t field = field_to_normalize(samples, options.get<std::string>("field"));
   const PlaceSums sums = sums_of(samples, field, recipe.data.on_error == OnError::skip);
-  options.set("statistics", kNull);
-  options.set("mean", sums.means());
-  options.set("std", sums.deviations());
+  set_numbers(options, sums.means(), sums.deviations());
+}
+
+// Evaluation normalizes by the numbers of training.
+void take_numbers_of_training(DataRecipe& data) {
+  std::map<std::string, std::size_t> passed;  // normalizations of a field
+  for (TransformRecipe& each : *data.eval_transforms) {
+    if (each.name != "normalize") continue;
+    const auto& field = each.options.get<std::string>("field");
+    const std::size_t place = passed[field]++;
+    if (!is_auto(each)) continue;
+    const std::vector<Normalization> trained = normalizations_of(data.transforms, field);
+    if (place >= trained.size()) {
+      throw UserError(
+          "data.eval_transforms: normalize: auto takes the numbers of data.transforms, which has " +
+          std::string(place > 0 ? "no further" : "no") + " normalize of field '" + field + "'");
+    }
+    set_numbers(each.options, trained[place].mean, trained[place].std);
+  }
 }
 
 // The options of `transform`, with the numbers of `measured` in place of `auto`.
@@ -169,6 +194,7 @@ Recipe with_statistics(Recipe recipe) {
   for (std::size_t place = 0; place < recipe.data.transforms.size(); ++place) {
     if (is_auto(recipe.data.transforms[place])) measure(recipe, place);
   }
+  if (recipe.data.eval_transforms) take_numbers_of_training(recipe.data);
   return recipe;
 }
 

@@ -11,8 +11,9 @@ namespace decent {
 /// deviation (population, as scikit-learn's StandardScaler; 1 if it is 0) of the field over
 /// data.train, after the earlier transforms except random ones. One of each for every place of the
 /// field's first dimension: channels of images, columns of tables. If the source decodes its
-/// samples, at most 4096 count, spread evenly over the data. Throws UserError if the data cannot be
-/// read.
+/// samples, at most 4096 count, spread evenly over the data. The n-th `normalize` of a field in
+/// data.eval_transforms gets the numbers of the n-th in data.transforms. Throws UserError if the
+/// data cannot be read, or if there is no such one.
 Recipe with_statistics(Recipe recipe);
 
 /// Whether there is a `normalize: auto` without numbers.

@@ -193,14 +193,17 @@ void check_prediction(const Recipe& recipe, Purpose purpose) {
 }
 
 void check_normalizes_once(const Recipe& recipe) {
-  const auto& transforms = recipe.data.transforms;
-  const bool again =
-      std::any_of(transforms.begin(), transforms.end(),
-                  [](const TransformRecipe& each) { return each.name == "normalize"; });
-  if (!again) return;
-  throw UserError("data.transforms: '" + recipe.model.path.string() +
-                  "' normalizes by itself, as it was written with data.export_transforms; leave "
-                  "normalize and export_transforms out");
+  const DataRecipe& data = recipe.data;
+  for (const auto& [key, list] :
+       {std::pair("data.transforms", &data.transforms),
+        std::pair(data.key_of_evaluation(), &data.transforms_of_evaluation())}) {
+    const bool again = std::ranges::any_of(
+        *list, [](const TransformRecipe& each) { return each.name == "normalize"; });
+    if (!again) continue;
+    throw UserError(std::string(key) + ": '" + recipe.model.path.string() +
+                    "' normalizes by itself, as it was written with data.export_transforms; leave "
+                    "normalize and export_transforms out");
+  }
 }
 
 void check_classes_of(const Task& task) {
@@ -220,6 +223,7 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
   const bool model_normalizes = normalizes_by_itself(given.model.path);
   if (model_normalizes && reads_data) check_normalizes_once(given);
   const Recipe recipe = reads_data ? with_statistics(given) : given;
+  if (reads_data) check_eval_transforms(recipe);
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
   set_fast_math(recipe.model.fast_math);

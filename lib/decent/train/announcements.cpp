@@ -17,6 +17,7 @@
 #include "decent/task/device.h"
 #include "decent/task/layout_advice.h"
 #include "decent/task/probabilities.h"
+#include "decent/task/scalings.h"
 #include "decent/topology/analysis.h"
 #include "decent/train/exchange_size.h"
 #include "decent/train/fingerprint.h"
@@ -78,6 +79,21 @@ std::optional<std::string> trace_warning(const Run& run) {
          ": no trace will be written";
 }
 
+// Warnings about inputs that evaluation normalizes otherwise than training.
+std::vector<std::string> scaling_warnings(const Task& task) {
+  const DataRecipe& data = task.recipe.data;
+  std::vector<std::string> warnings;
+  for (const ForwardInput& input : task.inputs) {
+    if (normalizations_of(data.transforms, input.field) ==
+        normalizations_of(data.transforms_of_evaluation(), input.field))
+      continue;
+    warnings.push_back("data.eval_transforms does not normalize '" + input.field +
+                       "' as data.transforms does, so that the model is evaluated on other "
+                       "numbers than it learns from");
+  }
+  return warnings;
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of_data(const Task& task) {
@@ -109,6 +125,7 @@ std::vector<std::string> mode_warnings(const Task& task) {
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
   for (std::string& warning : mode_warnings(task)) all.warnings.push_back(std::move(warning));
+  for (std::string& warning : scaling_warnings(task)) all.warnings.push_back(std::move(warning));
   if (task.lora && !task.lora->warning.empty()) all.warnings.push_back(task.lora->warning);
   const std::vector<std::string> data = notes_of_data(task);
   all.notes.insert(all.notes.end(), data.begin(), data.end());

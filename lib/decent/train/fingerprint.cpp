@@ -48,7 +48,7 @@ void add_learned(const LearnedData& data, Facts& lines) {
 
 std::string target_transforms(const Recipe& recipe) {
   std::vector<std::string> texts;
-  for (const TransformRecipe& each : recipe.data.transforms) {
+  for (const TransformRecipe& each : recipe.data.transforms_of_evaluation()) {
     const auto* field = std::get_if<std::string>(&each.options.value("field"));
     if (field == nullptr || *field != recipe.model.target) continue;
     std::string text = each.name;

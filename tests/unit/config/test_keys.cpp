@@ -61,6 +61,7 @@ const std::vector<KeyCase>& key_cases() {
       {"data.threads", "4", "1e0", "0"},
       {"data.on_error", "skip", "[fail]", "stop"},
       {"data.transforms", "[{crop: 3}]", "crop", "[crops]"},
+      {"data.eval_transforms", "[{crop: 3}]", "crop", "[crops]"},
       {"data.export_transforms", "true", "1", ""},
       {"train.epochs", "null", "one", "0"},
       {"train.steps", "1", "0x10", "-1"},

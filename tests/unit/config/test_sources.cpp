@@ -178,6 +178,11 @@ TEST(Transforms, ArePrintedAsTheyAreRead) {
   const Recipe recipe =
       parse(kSmallest, {"data.transforms=[{crop: [2, 3]}, flip, to_float, {to_float: {}}]"});
   EXPECT_EQ(parse(print_recipe(recipe)), recipe);
+  for (const std::string list : {"null", "[]", "[{crop: 3}, to_float]"}) {
+    const Recipe other = parse(kSmallest, {"data.eval_transforms=" + list});
+    EXPECT_EQ(other.data.eval_transforms.has_value(), list != "null");
+    EXPECT_EQ(parse(print_recipe(other)), other);
+  }
 }
 
 TEST(Transforms, Mistakes) {

@@ -15,6 +15,8 @@ struct Normalization {
   /// columns of tables.
   std::vector<double> mean;
   std::vector<double> std;  // > 0
+
+  bool operator==(const Normalization&) const = default;
 };
 
 /// Takes the values of the transform's keys. Throws UserError if mean or std is missing.

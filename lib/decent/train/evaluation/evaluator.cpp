@@ -73,7 +73,8 @@ Evaluator::Evaluator(Task& task, Team team, EvaluationDetail detail)
       criterion_(task.criterion),
       has_confusion_(detail == EvaluationDetail::confusion),
       metrics_(metrics_of_detail(task.recipe, has_confusion_)),
-      target_scalings_(normalizations_of(task.recipe.data, task.recipe.model.target)),
+      target_scalings_(
+          normalizations_of(task.recipe.data.transforms_of_evaluation(), task.recipe.model.target)),
       team_(std::move(team)) {}
 
 std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
