@@ -15,7 +15,8 @@ from runs import Run, assert_same_run, assert_same_weights, assert_says, attempt
 from tensors import write_safetensors
 
 STEPS = 20
-RANDOM = [{"random_crop": {"size": 8, "padding": 1}}, "flip", {"color_jitter": {"brightness": 0.3}}, {"normalize": "auto"}, {"mixup": 0.4}]
+RANDOM = [{"random_crop": {"size": 8, "padding": 1}}, "flip", {"color_jitter": {"brightness": 0.3}}, {"normalize": "auto"}, {"mixup": 0.4},
+          {"cutmix": 1}]
 
 
 def digits(count: int = 96, size: int = 8) -> tuple[np.ndarray, np.ndarray]:

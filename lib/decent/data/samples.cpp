@@ -48,12 +48,19 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
       all_(source_->fields().size()),
       left_out_(std::move(left_out)) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
-  std::vector<Field> fields = source_->fields();
+  sample_fields_ = source_->fields();
   for (const auto& transform : transforms_.of_samples)
-    fields = transform->fields(std::move(fields));
-  fields_ = {fields};
-  for (const auto& transform : transforms_.of_batches)
-    fields_.push_back(transform->fields(fields_.back(), std::ssize(source_->classes())));
+    sample_fields_ = transform->fields(std::move(sample_fields_));
+  fields_ = sample_fields_;
+  for (const auto& transform : transforms_.of_batches) {
+    std::vector<Field> made = transform->fields(sample_fields_, std::ssize(source_->classes()));
+    if (transform != transforms_.of_batches.front() && made != fields_) {
+      throw UserError(
+          "each batch takes one of the transforms of batches, but they make different fields; give "
+          "them the same field, target and num_classes");
+    }
+    fields_ = std::move(made);
+  }
 }
 
 // Reads all fields, because a transform may look at any.
@@ -88,7 +95,7 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
                          std::int64_t epoch, HostMemory memory) const {
   std::vector<FieldOfBatch> parts;
   for (const std::size_t field : fields)
-    parts.emplace_back(fields_.front()[field], std::ssize(indices), memory);
+    parts.emplace_back(sample_fields_[field], std::ssize(indices), memory);
   Sample sample(source_->fields().size());
   bool any = false;
   for (const std::int64_t index : indices) {
@@ -117,14 +124,22 @@ Batch Samples::read_all(std::span<const std::size_t> fields, std::span<const std
   }
 }
 
-// Applies the transform of batches at that place.
-void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
-                        const SampleRandom& random, HostMemory memory) const {
-  const BatchTransform& transform = *transforms_.of_batches[place];
+// The place of the batch's transform among those of batches.
+std::size_t Samples::choose_transform(std::int64_t epoch, std::int64_t first_sample) const {
+  const std::size_t count = transforms_.of_batches.size();
+  SampleRandom random(seed_, static_cast<std::uint64_t>(epoch),
+                      static_cast<std::uint64_t>(first_sample),
+                      transforms_.of_samples.size() + count);
+  return static_cast<std::size_t>(random.integer(static_cast<std::int64_t>(count)));
+}
+
+void Samples::transform(Batch& batch, std::span<const std::size_t> fields,
+                        const BatchTransform& transform, const SampleRandom& random,
+                        HostMemory memory) const {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!transform.changes(fields[i])) continue;
     const at::Tensor before = std::exchange(batch.fields[i], {});
-    const Field& field = fields_[place + 1][fields[i]];
+    const Field& field = fields_[fields[i]];
     batch.fields[i] =
         empty_batch(field.dtype, before.size(0), extents_after(field, before), memory);
     const auto* read = static_cast<const std::byte*>(before.const_data_ptr());
@@ -137,13 +152,12 @@ void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::
 Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
                     std::int64_t epoch, HostMemory memory) const {
   Batch batch = read_all(fields, indices, epoch, memory);
-  if (batch.empty()) return batch;
-  for (std::size_t i = 0; i < transforms_.of_batches.size(); ++i) {
-    const SampleRandom random(seed_, static_cast<std::uint64_t>(epoch),
-                              static_cast<std::uint64_t>(indices.front()),
-                              transforms_.of_samples.size() + i);
-    transform(batch, fields, i, random, memory);
-  }
+  if (batch.empty() || transforms_.of_batches.empty()) return batch;
+  const std::size_t place = choose_transform(epoch, indices.front());
+  const SampleRandom random(seed_, static_cast<std::uint64_t>(epoch),
+                            static_cast<std::uint64_t>(indices.front()),
+                            transforms_.of_samples.size() + place);
+  transform(batch, fields, *transforms_.of_batches[place], random, memory);
   return batch;
 }
 

@@ -52,7 +52,8 @@ class LeftOut {
   std::map<std::int64_t, std::string> new_;
 };
 
-/// In the order in which they are applied: transforms of samples first.
+/// Transforms of samples in the order in which they are applied, and then of batches, of which each
+/// batch takes one.
 struct Transforms {
   std::vector<std::unique_ptr<SampleTransform>> of_samples = {};
   std::vector<std::unique_ptr<BatchTransform>> of_batches = {};
@@ -63,15 +64,15 @@ class Samples {
  public:
   /// The random numbers of a transform depend only on the seed, the epoch, the sample's number (for
   /// a batch, the first sample's) and the transform's place. Throws UserError if a transform does
-  /// not fit the fields that it gets. With `left_out` a sample that cannot be read or transformed
-  /// is noted there and left out.
+  /// not fit the fields that it gets, or if transforms of batches make different fields. With
+  /// `left_out` a sample that cannot be read or transformed is noted there and left out.
   explicit Samples(std::unique_ptr<const Source> source, Transforms transforms = {},
                    std::uint64_t seed = 0, std::shared_ptr<LeftOut> left_out = nullptr);
 
   const Source& source() const { return *source_; }
   std::int64_t size() const { return source_->size(); }
   /// The fields of a sample in a batch. An extent may still differ from batch to batch.
-  const std::vector<Field>& fields() const { return fields_.back(); }
+  const std::vector<Field>& fields() const { return fields_; }
 
   /// The samples `indices`, each in [0, size()), as a batch of the fields with numbers `fields`; a
   /// batch without fields if all samples are left out. Throws UserError for a sample that cannot be
@@ -93,15 +94,17 @@ class Samples {
                   std::int64_t epoch, HostMemory memory) const;
   bool read_or_replace(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const;
-  void transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
+  std::size_t choose_transform(std::int64_t epoch, std::int64_t first_sample) const;
+  void transform(Batch& batch, std::span<const std::size_t> fields, const BatchTransform& transform,
                  const SampleRandom& random, HostMemory memory) const;
 
   std::unique_ptr<const Source> source_;
   Transforms transforms_;
   std::uint64_t seed_;
-  std::vector<std::vector<Field>> fields_;  // before and after each transform of batches
-  std::vector<std::size_t> all_;            // the numbers of the source's fields
-  std::shared_ptr<LeftOut> left_out_;       // null: no sample is left out
+  std::vector<Field> sample_fields_;   // before transforms of batches
+  std::vector<Field> fields_;          // after them
+  std::vector<std::size_t> all_;       // the numbers of the source's fields
+  std::shared_ptr<LeftOut> left_out_;  // null: no sample is left out
 };
 
 }  // namespace decent

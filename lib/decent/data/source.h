@@ -37,6 +37,7 @@ struct Field {
     for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
     return bytes;
   }
+  bool operator==(const Field&) const = default;
 };
 
 /// One field of one sample, row-major.

@@ -8,83 +8,35 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "../support/refusal.h"
 #include "decent/data/samples.h"
+#include "waves.h"
 
 namespace decent {
 namespace {
 
+using testing::batch_of;
 using ::testing::HasSubstr;
+using testing::kClasses;
+using testing::kXAndY;
 using testing::refusal;
-
-constexpr std::array<std::size_t, 2> kXAndY = {0, 1};
-constexpr std::int64_t kClasses = 5;
-
-// Sample i: x of shape [2, 3], values of a wave; y = i mod 5, of which the source has names.
-class Waves final : public Source {
- public:
-  explicit Waves(std::int64_t size, DType x = DType::float32, DType y = DType::int64,
-                 bool names = true)
-      : size_(size),
-        names_(names),
-        fields_(
-            {{.name = "x", .dtype = x, .shape = {2, 3}}, {.name = "y", .dtype = y, .shape = {}}}) {}
-
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::int64_t size() const override { return size_; }
-  std::vector<std::string> classes() const override {
-    return names_ ? std::vector<std::string>{"a", "b", "c", "d", "e"} : std::vector<std::string>{};
-  }
-  void read(std::size_t field, std::span<const std::int64_t> indices,
-            std::byte* out) const override {
-    for (const std::int64_t index : indices) {
-      std::array<float, 6> x{};
-      for (std::size_t i = 0; i < x.size(); ++i)
-        x[i] = std::sin(static_cast<float>(index * 6) + static_cast<float>(i));
-      const std::int64_t y = index % kClasses;
-      const float number = 10 * x[0];
-      const void* value = field == 0 ? static_cast<const void*>(x.data()) : &y;
-      if (field == 1 && fields_[1].dtype == DType::float32) value = &number;
-      std::memcpy(out, value, fields_[field].sample_bytes());
-      out += fields_[field].sample_bytes();
-    }
-  }
-
- private:
-  std::int64_t size_;
-  bool names_;
-  std::vector<Field> fields_;
-};
-
-std::unique_ptr<BatchTransform> mixup(const Options& given) {
-  const Transform row = transform_row("mixup");
-  return row.make_for_batches(with_defaults(row.keys, given));
-}
+using testing::share_of;
+using testing::Waves;
 
 Samples mixed(std::unique_ptr<const Source> source, const Options& given = {},
               std::uint64_t seed = 3) {
   Transforms transforms;
-  transforms.of_batches.push_back(mixup(given));
+  testing::add_batch_transform(transforms, "mixup", given);
   return Samples(std::move(source), std::move(transforms), seed);
 }
-
-Batch batch_of(const Samples& samples, const std::vector<std::int64_t>& indices,
-               std::int64_t epoch = 0) {
-  return samples.read(kXAndY, indices, epoch, HostMemory::pageable);
-}
-
-// The weight that a sample has of itself, seen in the probabilities of two samples of the classes
-// 0 and 1.
-double weight_of(const Batch& batch) { return batch.fields[1][0][0].item<double>(); }
 
 TEST(Mixup, IsTorchvisions) {
   const Batch before = batch_of(Samples(std::make_unique<Waves>(20)), {10, 1, 17, 3});
   const Batch after = batch_of(mixed(std::make_unique<Waves>(20)), {10, 1, 17, 3});
   ASSERT_EQ(after.fields[1].sizes(), (std::vector<std::int64_t>{4, kClasses}));
   ASSERT_EQ(after.fields[1].scalar_type(), at::kFloat);
-  const double own = weight_of(after);
+  const double own = share_of(after);
   EXPECT_GT(own, 0);
   EXPECT_LT(own, 1);
   const auto expected = [&](const at::Tensor& each) {  // MixUp of torchvision.transforms.v2
@@ -123,11 +75,11 @@ TEST(Mixup, IsTheSameWhicheverFieldsAreRead) {
 
 TEST(Mixup, WeightsDifferByBatchEpochAndSeed) {
   const Samples samples = mixed(std::make_unique<Waves>(20));
-  const double weight = weight_of(batch_of(samples, {0, 1}));
-  EXPECT_EQ(weight, weight_of(batch_of(samples, {0, 1})));
-  EXPECT_NE(weight, weight_of(batch_of(samples, {5, 1})));
-  EXPECT_NE(weight, weight_of(batch_of(samples, {0, 1}, 1)));
-  EXPECT_NE(weight, weight_of(batch_of(mixed(std::make_unique<Waves>(20), {}, 4), {0, 1})));
+  const double weight = share_of(batch_of(samples, {0, 1}));
+  EXPECT_EQ(weight, share_of(batch_of(samples, {0, 1})));
+  EXPECT_NE(weight, share_of(batch_of(samples, {5, 1})));
+  EXPECT_NE(weight, share_of(batch_of(samples, {0, 1}, 1)));
+  EXPECT_NE(weight, share_of(batch_of(mixed(std::make_unique<Waves>(20), {}, 4), {0, 1})));
 }
 
 TEST(Mixup, OneSampleStaysAsItIs) {
@@ -146,7 +98,7 @@ TEST(Mixup, WeightsAreOfTheBetaDistribution) {
     double mean = 0;
     double squares = 0;
     for (std::int64_t i = 0; i < kDraws; ++i) {
-      const double distance = weight_of(batch_of(samples, {kClasses * i, 1})) - 0.5;
+      const double distance = share_of(batch_of(samples, {kClasses * i, 1})) - 0.5;
       mean += distance / kDraws;
       squares += distance * distance / kDraws;
     }

@@ -104,10 +104,10 @@ TEST(SampleRandom, ReachesBothEndsOfARange) {
 TEST(Transforms, AreKnownByTheirNames) {
   std::vector<std::string> names;
   for (const Transform& row : transform_rows()) names.push_back(row.name);
-  names.resize(10);  // others may have been registered
+  names.resize(11);  // others may have been registered
   EXPECT_THAT(names,
               ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop", "flip",
-                          "color_jitter", "cutout", "normalize", "to_float", "mixup"));
+                          "color_jitter", "cutout", "normalize", "to_float", "mixup", "cutmix"));
   EXPECT_EQ(
       refusal([] { transform_row("rotate"); }).find("unknown transform 'rotate'; valid: resize, "),
       0U);

@@ -15,5 +15,6 @@ Transform cutout_transform();               // cutout.cpp
 Transform normalize_transform();            // normalize.cpp
 Transform to_float_transform();             // normalize.cpp
 Transform mixup_transform();                // mixup.cpp
+Transform cutmix_transform();               // cutmix.cpp
 
 }  // namespace decent

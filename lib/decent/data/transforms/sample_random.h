@@ -3,8 +3,10 @@
 // number of threads or on earlier draws.
 
 #include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "decent/core/splitmix64.h"
 
@@ -26,6 +28,13 @@ class SampleRandom {
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   /// In [low, high), or low if the two are equal.
   double uniform(double low, double high) { return low + uniform() * (high - low); }
+  /// In (0, 1], so that it has a logarithm.
+  double positive_uniform() { return 1 - uniform(); }
+  /// Of the normal distribution with mean 0 and deviation 1: one of the two by Box and Muller.
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(positive_uniform()));
+    return radius * std::cos(2 * std::numbers::pi * uniform());
+  }
   bool chance(double probability) { return uniform() < probability; }
 
   /// In [0, n), each equally likely; n >= 1.

@@ -38,7 +38,7 @@ class SampleTransform {
 };
 
 /// Changes the batches of training, for changes that need several samples at once. Evaluation
-/// leaves it out.
+/// leaves it out. If a list has several, each batch takes one of them, all with equal chances.
 class BatchTransform {
  public:
   virtual ~BatchTransform() = default;

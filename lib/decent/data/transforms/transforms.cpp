@@ -12,11 +12,17 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::vector<Transform> rows = {resize_transform(),      center_crop_transform(),
-                                 random_crop_transform(), random_resized_crop_transform(),
-                                 flip_transform(),        color_jitter_transform(),
-                                 cutout_transform(),      normalize_transform(),
-                                 to_float_transform(),    mixup_transform()};
+  std::vector<Transform> rows = {resize_transform(),
+                                 center_crop_transform(),
+                                 random_crop_transform(),
+                                 random_resized_crop_transform(),
+                                 flip_transform(),
+                                 color_jitter_transform(),
+                                 cutout_transform(),
+                                 normalize_transform(),
+                                 to_float_transform(),
+                                 mixup_transform(),
+                                 cutmix_transform()};
 };
 
 Table& table() {

@@ -1,0 +1,106 @@
+// CutMix (Yun and others, "CutMix: Regularization Strategy to Train Strong Classifiers with
+// Localizable Features", arXiv 1905.04899), as torchvision.transforms.v2.CutMix has it.
+
+#include <algorithm>
+#include <cmath>
+
+#include "decent/core/text.h"
+#include "decent/data/transforms/built_in.h"
+#include "decent/data/transforms/image_pass.h"
+#include "decent/data/transforms/mixing.h"
+
+namespace decent {
+namespace {
+
+// From `begin` to before `end`, in pixels.
+struct BoxSide {
+  std::int64_t begin, end;
+
+  std::int64_t size() const { return end - begin; }
+};
+
+struct Box {
+  BoxSide columns, rows;
+};
+
+// The part of [middle - half, middle + half) that is in the image.
+BoxSide side_around(std::int64_t middle, double half, std::int64_t extent) {
+  const auto reach = static_cast<std::int64_t>(half);
+  return {std::max<std::int64_t>(middle - reach, 0), std::min(middle + reach, extent)};
+}
+
+class Cutmix final : public Mixing {
+ public:
+  explicit Cutmix(const Options& options) : Mixing("cutmix", options) {}
+
+ private:
+  // Targets are mixed by themselves, so the size of images must be known without them.
+  void check_input(const Field& field) override {
+    const std::string its = "field '" + field.name + "' is float32" + shape_text(field.shape);
+    if (field.shape.size() != 3)
+      wrong(its + " a sample; expected images [channels, height, width]");
+    if (!field.fixed()) {
+      wrong("field '" + field.name +
+            "' has images of any size; put a transform in front that gives them one size: resize "
+            "and center_crop, or random_resized_crop");
+    }
+    size_ = size_of_image(field.shape);
+  }
+
+  void mix_input(std::span<const float> in, std::span<float> out, std::int64_t samples,
+                 SampleRandom random) const override {
+    const Box box = draw_box(random);
+    const std::size_t each = in.size() / static_cast<std::size_t>(samples);
+    const auto plane = static_cast<std::size_t>(size_.height * size_.width);
+    std::copy(in.begin(), in.end(), out.begin());
+    const float* partner = in.data() + (in.size() - each);
+    for (std::size_t begin = 0; begin < in.size(); begin += each) {
+      for (std::size_t channel = 0; channel < each; channel += plane)
+        paste(partner + channel, out.data() + begin + channel, box);
+      partner = in.data() + begin;
+    }
+  }
+
+  double kept_share(SampleRandom random) const override {
+    const Box box = draw_box(random);
+    return 1 - static_cast<double>(box.columns.size() * box.rows.size()) /
+                   static_cast<double>(size_.height * size_.width);
+  }
+
+  // A box whose area is the share of the image that Beta(alpha, alpha) gives the other sample, cut
+  // off at the border of the image.
+  Box draw_box(SampleRandom& random) const {
+    const double half = 0.5 * std::sqrt(1 - draw_weight(random));
+    const std::int64_t x = random.integer(size_.width);
+    const std::int64_t y = random.integer(size_.height);
+    return {side_around(x, half * static_cast<double>(size_.width), size_.width),
+            side_around(y, half * static_cast<double>(size_.height), size_.height)};
+  }
+
+  void paste(const float* from, float* to, const Box& box) const {
+    for (std::int64_t y = box.rows.begin; y < box.rows.end; ++y) {
+      const std::int64_t at = y * size_.width + box.columns.begin;
+      std::copy_n(from + at, box.columns.size(), to + at);
+    }
+  }
+
+  ImageSize size_;
+};
+
+}  // namespace
+
+Transform cutmix_transform() {
+  return {.name = "cutmix",
+          .meaning =
+              "Training only: each image of a batch gets a box of the one before it, at the same "
+              "place; its area is drawn from Beta(alpha, alpha) for each batch, and y is mixed by "
+              "the share of the area. Classes become probabilities.",
+          .keys = mixing_keys(
+              "Above zero. The smaller it is, the more boxes are almost empty or almost the whole "
+              "image."),
+          .make_for_batches = [](const Options& options) -> std::unique_ptr<BatchTransform> {
+            return std::make_unique<Cutmix>(options);
+          }};
+}
+
+}  // namespace decent
