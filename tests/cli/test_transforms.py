@@ -35,6 +35,9 @@ class Stream:
     def uniform(self, low: float = 0, high: float = 1) -> float:
         return low + (self.bits() >> 11) * 2.0**-53 * (high - low)
 
+    def normal(self) -> float:
+        return math.sqrt(-2 * math.log(1 - self.uniform())) * math.cos(2 * math.pi * self.uniform())
+
     def integer(self, n: int) -> int:
         return self.bits() % n  # a number that is drawn again has a chance below n / 2^64
 
@@ -44,10 +47,10 @@ def image(height: int = 37, width: int = 53, channels: int = 3) -> torch.Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous() / 255
 
 
-def samples(x: torch.Tensor, steps: str, count: int) -> list[torch.Tensor]:
-    """x as so many samples, with seed 5 in epoch 2."""
+def samples(x: torch.Tensor, steps: str, count: int, epoch: int = 2) -> list[torch.Tensor]:
+    """x as so many samples, with seed 5."""
     shape = ",".join(map(str, x.shape))
-    ended = run("transform", 5, 2, count, shape, steps, stdin=x.numpy().tobytes())
+    ended = run("transform", 5, epoch, count, shape, steps, stdin=x.numpy().tobytes())
     return [torch.tensor(one) for one in arrays(ended, np.float32)]
 
 
@@ -55,8 +58,8 @@ def transformed(x: torch.Tensor, steps: str) -> torch.Tensor:
     return samples(x, steps, 1)[0]
 
 
-def stream(sample: int, transform: int = 0) -> Stream:
-    return Stream(5, 2, sample, transform)
+def stream(sample: int, transform: int = 0, epoch: int = 2) -> Stream:
+    return Stream(5, epoch, sample, transform)
 
 
 def assert_near(ours: torch.Tensor, theirs: torch.Tensor, most: float = 1e-6) -> None:
@@ -173,6 +176,40 @@ def test_cutout() -> None:
         top, left = max(top, 0), max(left, 0)
         theirs = F.erase(x, top, left, bottom - top, right - left, torch.tensor(0.25)) if hole else x
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("value", ["0.25", "random"])
+@pytest.mark.parametrize("ratio", [(0.3, 3.3), (0.01, 0.1)], ids=["usual", "rarely fits"])
+def test_random_erasing(ratio: tuple[float, float], value: str) -> None:
+    x, erased = image(), 0
+    for sample, ours in enumerate(samples(x, "random_erasing p=0.8 ratio={},{} value={}".format(*ratio, value), 30)):
+        draw, theirs = stream(sample), x
+        for _ in range(10 if draw.uniform() < 0.8 else 0):
+            area = 37 * 53 * draw.uniform(0.02, 0.33)
+            drawn = math.exp(draw.uniform(math.log(ratio[0]), math.log(ratio[1])))
+            height, width = round(math.sqrt(area * drawn)), round(math.sqrt(area / drawn))
+            if height < 37 and width < 53:
+                top, left = draw.integer(37 - height + 1), draw.integer(53 - width + 1)
+                shape = (3, height, width) if value == "random" else (1, 1, 1)
+                new = [draw.normal() if value == "random" else 0.25 for _ in range(math.prod(shape))]
+                theirs = F.erase(x, top, left, height, width, torch.tensor(new).reshape(shape))
+                erased += 1
+                break
+        assert_near(ours, theirs)  # the last bit of noise is that of the machine's logarithm and cosine
+    assert 0 < erased < 30
+
+
+def test_random_erasing_draws() -> None:
+    """Shares and places of 400 holes, within four standard errors; with fixed seeds, a test that passes once passes always."""
+    x = torch.ones(1, 100, 100)
+    holes = [hole == 0 for hole in samples(x, "random_erasing p=1 scale=0.1,0.2 ratio=0.5,2", 400)]
+    # Areas are uniform over [0.1, 0.2]; sides that are rounded to a pixel add no more than 2 %, at random.
+    areas = np.array([hole.float().mean().item() for hole in holes])
+    assert areas.mean() == pytest.approx(0.15, abs=4 * 0.1 / math.sqrt(12 * 400))
+    for dim in (1, 2):
+        sides = [hole[0].any(2 - dim).nonzero().flatten() for hole in holes]
+        places = np.array([side[0].item() / (100 - len(side)) for side in sides])  # uniform over [0, 1]
+        assert places.mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * 400))
 
 
 def test_normalize() -> None:

@@ -104,10 +104,10 @@ TEST(SampleRandom, ReachesBothEndsOfARange) {
 TEST(Transforms, AreKnownByTheirNames) {
   std::vector<std::string> names;
   for (const Transform& row : transform_rows()) names.push_back(row.name);
-  names.resize(11);  // others may have been registered
-  EXPECT_THAT(names,
-              ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop", "flip",
-                          "color_jitter", "cutout", "normalize", "to_float", "mixup", "cutmix"));
+  names.resize(12);  // others may have been registered
+  EXPECT_THAT(names, ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop",
+                                 "flip", "color_jitter", "cutout",
+                                 "random_erasing", "normalize", "to_float", "mixup", "cutmix"));
   EXPECT_EQ(
       refusal([] { transform_row("rotate"); }).find("unknown transform 'rotate'; valid: resize, "),
       0U);
@@ -120,7 +120,8 @@ TEST(Transforms, SayWhatEvaluationLeavesOut) {
   EXPECT_FALSE(made("to_float", {})->random());
   for (const char* name : {"random_crop", "random_resized_crop", "cutout"})
     EXPECT_TRUE(made(name, size)->random()) << name;
-  for (const char* name : {"flip", "color_jitter"}) EXPECT_TRUE(made(name, {})->random()) << name;
+  for (const char* name : {"flip", "color_jitter", "random_erasing"})
+    EXPECT_TRUE(made(name, {})->random()) << name;
 }
 
 TEST(Transforms, SayWhatTakesTheirPlaceInEvaluation) {
@@ -184,8 +185,10 @@ TEST(Transforms, OfImagesRefuseOtherFields) {
     EXPECT_EQ(refused(name, {}, {"x", DType::int64, {3, 5, 5}}),
               who + "int64[3, 5, 5]; expected float32");
   }
-  EXPECT_EQ(refused("color_jitter", {}, {"x", DType::float32, {4, 5, 5}}),
-            "transform color_jitter: field 'x' has 4 channels; expected 1 or 3");
+  for (const std::string name : {"color_jitter"}) {
+    EXPECT_EQ(refused(name, {}, {"x", DType::float32, {4, 5, 5}}),
+              "transform " + name + ": field 'x' has 4 channels; expected 1 or 3");
+  }
 }
 
 TEST(Resize, HalvesByTheMeanOfATriangle) {
@@ -256,6 +259,19 @@ TEST(Crops, RefuseImagesThatAreTooSmallBeforeTheFirstStep) {
   EXPECT_THAT(
       shape_after("random_crop", {{"size", Integers{4}}, {"padding", Integers{1}}}, {3, 9, 3}),
       ElementsAre(3, 4, 4));
+}
+
+TEST(RandomErasing, RefusesValuesThatAreNone) {
+  const std::string who = "transform random_erasing: ";
+  const auto with = [](const NamedOption& option) {
+    return refusal([&] { made("random_erasing", {option}); });
+  };
+  for (const char* value : {"black", "", "1x", "nan"}) {
+    EXPECT_EQ(with({"value", std::string(value)}),
+              who + "value: expected a number or random, not '" + value + "'");
+  }
+  EXPECT_EQ(with({"scale", Reals{0.5, 0.1}}), who + "scale: expected [least, most]");
+  EXPECT_EQ(with({"ratio", Reals{1}}), who + "ratio: expected [least, most]");
 }
 
 TEST(ColorJitter, RefusesFactorsThatAreNone) {

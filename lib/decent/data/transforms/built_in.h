@@ -12,6 +12,7 @@ Transform random_resized_crop_transform();  // random_resized_crop.cpp
 Transform flip_transform();                 // flip.cpp
 Transform color_jitter_transform();         // color_jitter.cpp
 Transform cutout_transform();               // cutout.cpp
+Transform random_erasing_transform();       // random_erasing.cpp
 Transform normalize_transform();            // normalize.cpp
 Transform to_float_transform();             // normalize.cpp
 Transform mixup_transform();                // mixup.cpp

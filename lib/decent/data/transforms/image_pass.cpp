@@ -41,6 +41,13 @@ ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& w
                   counted(static_cast<std::int64_t>(size.size()), "value"));
 }
 
+Bounds bounds_of(const Options& options, const std::string& key, const std::string& who) {
+  const auto& values = options.get<std::vector<double>>(key);
+  if (values.size() != 2 || values[0] > values[1])
+    throw UserError(who + ": " + key + ": expected [least, most]");
+  return {values[0], values[1]};
+}
+
 ImageSize with_shorter_side(ImageSize size, std::int64_t shorter) {
   if (size.width <= size.height) return {shorter * size.height / size.width, shorter};
   return {shorter, shorter * size.width / size.height};

@@ -23,6 +23,13 @@ OptionKey size_key(std::string meaning);
 /// One value n means n by n. Throws UserError naming `who` unless there are one or two values.
 ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& who);
 
+struct Bounds {
+  double low = 0, high = 0;
+};
+
+/// The key's two numbers. Throws UserError naming `who` unless there are two, the lower one first.
+Bounds bounds_of(const Options& options, const std::string& key, const std::string& who);
+
 /// The size after resizing the shorter side to `shorter`. The longer one keeps its proportion,
 /// rounded down.
 ImageSize with_shorter_side(ImageSize size, std::int64_t shorter);

@@ -3,24 +3,12 @@
 #include <cmath>
 #include <utility>
 
-#include "decent/core/error.h"
 #include "decent/data/transforms/built_in.h"
 #include "decent/data/transforms/field_transform.h"
 #include "decent/data/transforms/image_pass.h"
 
 namespace decent {
 namespace {
-
-struct Bounds {
-  double low = 0, high = 0;
-};
-
-Bounds bounds_of(const Options& options, const std::string& key) {
-  const auto& values = options.get<std::vector<double>>(key);
-  if (values.size() != 2 || values[0] > values[1])
-    throw UserError("transform random_resized_crop: " + key + ": expected [least, most]");
-  return {values[0], values[1]};
-}
 
 // The largest part in the middle of the image with the proportions of `size`, resized.
 class MiddleResized final : public FieldTransform {
@@ -114,10 +102,11 @@ class RandomResizedCrop final : public FieldTransform {
 };
 
 std::unique_ptr<SampleTransform> make_random_resized_crop(const Options& options) {
+  const std::string who = "transform random_resized_crop";
   return std::make_unique<RandomResizedCrop>(
       options.get<std::string>("field"),
-      image_size(options.get<std::vector<std::int64_t>>("size"), "transform random_resized_crop"),
-      bounds_of(options, "scale"), bounds_of(options, "ratio"));
+      image_size(options.get<std::vector<std::int64_t>>("size"), who),
+      bounds_of(options, "scale", who), bounds_of(options, "ratio", who));
 }
 
 }  // namespace

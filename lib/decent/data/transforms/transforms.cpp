@@ -19,6 +19,7 @@ struct Table {
                                  flip_transform(),
                                  color_jitter_transform(),
                                  cutout_transform(),
+                                 random_erasing_transform(),
                                  normalize_transform(),
                                  to_float_transform(),
                                  mixup_transform(),
