@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torchvision.transforms.v2 import TrivialAugmentWide
 from torchvision.transforms.v2 import functional as F
 
 from image_runs import arrays, photo, run
@@ -176,6 +177,75 @@ def test_cutout() -> None:
         top, left = max(top, 0), max(left, 0)
         theirs = F.erase(x, top, left, bottom - top, right - left, torch.tensor(0.25)) if hole else x
         assert torch.equal(ours, theirs)
+
+
+TRIVIAL = TrivialAugmentWide(fill=0.25)
+CHANGES = list(TRIVIAL._AUGMENTATION_SPACE)
+BINS = 31
+
+
+def magnitude_of(change: str, at: int) -> float:
+    """Without the roundings of PyTorch's linspace to float32, which depend on the processor."""
+    magnitudes = TRIVIAL._AUGMENTATION_SPACE[change][0](BINS, 0, 0)
+    if magnitudes is None:
+        return 0.0
+    first, last = (round(float(magnitudes[end]), 6) for end in (0, -1))
+    exact = float(magnitudes[at]) if change == "Posterize" else first + (last - first) * at / (BINS - 1)
+    assert exact == pytest.approx(float(magnitudes[at]), rel=1e-6, abs=1e-6)
+    return exact
+
+
+def trivially_augmented(x: torch.Tensor, change: str, magnitude: float) -> torch.Tensor:
+    return TRIVIAL._apply_image_or_video_transform(x, change, magnitude, TRIVIAL.interpolation, TRIVIAL._fill)
+
+
+def assert_augmented(ours: torch.Tensor, x: torch.Tensor, change: str, magnitude: float) -> None:
+    theirs = trivially_augmented(x, change, magnitude)
+    if change in ("Brightness", "Color", "Contrast", "Sharpness"):
+        assert_near(ours, theirs)
+    elif change == "Rotate":  # places in float32: a pixel 1e-4 degrees from the border to the next one may be either
+        near = [trivially_augmented(x, change, magnitude + more) for more in (-1e-4, 1e-4)]
+        assert torch.stack([ours == each for each in (theirs, *near)]).any(0).all()
+    else:
+        assert torch.equal(ours, theirs), (change, magnitude)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_trivial_augment(channels: int) -> None:
+    """Every change at every magnitude. The sides of the image are odd: no shear comes from the border between two pixels."""
+    x = image(19, 23, channels)
+    counts = {(change, at): 0 for change in CHANGES for at in range(BINS)}
+    signs = set()
+    for epoch in range(20):
+        for sample, ours in enumerate(samples(x, "trivial_augment fill=0.25", 250, epoch)):
+            draw = stream(sample, epoch=epoch)
+            change, at = CHANGES[draw.integer(len(CHANGES))], draw.integer(BINS)
+            magnitude = magnitude_of(change, at)
+            if TRIVIAL._AUGMENTATION_SPACE[change][1]:
+                sign = -1 if draw.uniform() < 0.5 else 1
+                signs.add((change, sign))
+                magnitude *= sign
+            assert_augmented(ours, x, change, magnitude)
+            counts[change, at] += 1
+    assert min(counts.values()) > 0 and len(signs) == 2 * 9
+    # Within four standard errors of an even share; with fixed seeds, a test that passes once passes always.
+    share = 1 / len(CHANGES)
+    for change in CHANGES:
+        times = sum(counts[change, at] for at in range(BINS))
+        assert times == pytest.approx(5000 * share, abs=4 * math.sqrt(5000 * share * (1 - share)))
+
+
+def test_trivial_augment_of_plain_images() -> None:
+    """One colour has nothing to stretch or to spread, and two pixels have no neighbourhood."""
+    for x in (torch.full((3, 5, 7), 0.3), image(2, 9, 3)):
+        for sample, ours in enumerate(samples(x, "trivial_augment fill=0.25 num_magnitude_bins=2", 100)):
+            draw = stream(sample)
+            change, strongest = CHANGES[draw.integer(len(CHANGES))], draw.integer(2) == 1
+            magnitude = magnitude_of(change, (BINS - 1) * strongest)
+            if TRIVIAL._AUGMENTATION_SPACE[change][1] and draw.uniform() < 0.5:
+                magnitude *= -1
+            if change not in ("ShearX", "ShearY", "Rotate"):
+                assert_augmented(ours, x, change, magnitude)
 
 
 @pytest.mark.parametrize("value", ["0.25", "random"])

@@ -104,9 +104,9 @@ TEST(SampleRandom, ReachesBothEndsOfARange) {
 TEST(Transforms, AreKnownByTheirNames) {
   std::vector<std::string> names;
   for (const Transform& row : transform_rows()) names.push_back(row.name);
-  names.resize(12);  // others may have been registered
+  names.resize(13);  // others may have been registered
   EXPECT_THAT(names, ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop",
-                                 "flip", "color_jitter", "cutout",
+                                 "flip", "color_jitter", "trivial_augment", "cutout",
                                  "random_erasing", "normalize", "to_float", "mixup", "cutmix"));
   EXPECT_EQ(
       refusal([] { transform_row("rotate"); }).find("unknown transform 'rotate'; valid: resize, "),
@@ -120,7 +120,7 @@ TEST(Transforms, SayWhatEvaluationLeavesOut) {
   EXPECT_FALSE(made("to_float", {})->random());
   for (const char* name : {"random_crop", "random_resized_crop", "cutout"})
     EXPECT_TRUE(made(name, size)->random()) << name;
-  for (const char* name : {"flip", "color_jitter", "random_erasing"})
+  for (const char* name : {"flip", "color_jitter", "random_erasing", "trivial_augment"})
     EXPECT_TRUE(made(name, {})->random()) << name;
 }
 
@@ -185,7 +185,7 @@ TEST(Transforms, OfImagesRefuseOtherFields) {
     EXPECT_EQ(refused(name, {}, {"x", DType::int64, {3, 5, 5}}),
               who + "int64[3, 5, 5]; expected float32");
   }
-  for (const std::string name : {"color_jitter"}) {
+  for (const std::string name : {"color_jitter", "trivial_augment"}) {
     EXPECT_EQ(refused(name, {}, {"x", DType::float32, {4, 5, 5}}),
               "transform " + name + ": field 'x' has 4 channels; expected 1 or 3");
   }

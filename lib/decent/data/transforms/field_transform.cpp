@@ -30,6 +30,13 @@ void FieldTransform::expect_image(const Field& field) const {
   if (field.dtype != DType::float32) wrong(its + "; " + float32_expected(field.dtype));
 }
 
+void FieldTransform::expect_colors(const Field& field) const {
+  expect_image(field);
+  if (field.shape[0] == 1 || field.shape[0] == 3) return;
+  wrong("field '" + field.name + "' has " + std::to_string(field.shape[0]) +
+        " channels; expected 1 or 3");
+}
+
 void FieldTransform::wrong(const std::string& problem) const {
   throw UserError("transform " + name_ + ": " + problem);
 }

@@ -29,6 +29,8 @@ class FieldTransform : public SampleTransform {
 
   /// Throws UserError for anything but float32 [channels, height, width].
   void expect_image(const Field& field) const;
+  /// The same, also for images that have neither 1 nor 3 channels.
+  void expect_colors(const Field& field) const;
   /// Throws UserError: "transform resize: ..".
   [[noreturn]] void wrong(const std::string& problem) const;
 

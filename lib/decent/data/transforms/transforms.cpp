@@ -18,6 +18,7 @@ struct Table {
                                  random_resized_crop_transform(),
                                  flip_transform(),
                                  color_jitter_transform(),
+                                 trivial_augment_transform(),
                                  cutout_transform(),
                                  random_erasing_transform(),
                                  normalize_transform(),
