@@ -33,6 +33,11 @@ constexpr std::string_view kShareOfLr = "a share of optimizer.lr";
 constexpr std::string_view kALearningRate = "a learning rate, not a share of one";
 constexpr std::string_view kChain = "a list of schedules, each with the number of its steps";
 constexpr std::string_view kDecoupled = "where adamw, nadamw and radamw decouple the decay";
+constexpr std::string_view kAugmented = "a list, which may have {trivial_augment: 31}";
+constexpr std::string_view kCutmixed = "a list, which may end with {cutmix: ALPHA}";
+constexpr std::string_view kMixed = "a list, which may end with {mixup: ALPHA}";
+constexpr std::string_view kErased = "a list, which may have {random_erasing: P}";
+constexpr std::string_view kEvaluatedSize = "a list, such as [resize: 256, center_crop: 224]";
 
 constexpr auto kNames = std::to_array<ForeignName>({
     // how long
@@ -106,6 +111,31 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"weighted_random_sampler", "data.sampling", kWeighted},
     {"weighted_sampler", "data.sampling", kWeighted},
     {"data", "data.train", ""},
+    {"augment", "data.transforms", ""},
+    {"augmentation", "data.transforms", ""},
+    {"augmentations", "data.transforms", ""},
+    {"train_transform", "data.transforms", ""},
+    {"train_transforms", "data.transforms", ""},
+    {"transform", "data.transforms", ""},
+    {"aa", "data.transforms", kAugmented},
+    {"auto_augment", "data.transforms", kAugmented},
+    {"autoaugment", "data.transforms", kAugmented},
+    {"trivial_augment", "data.transforms", kAugmented},
+    {"trivialaugment", "data.transforms", kAugmented},
+    {"cutmix", "data.transforms", kCutmixed},
+    {"cutmix_alpha", "data.transforms", kCutmixed},
+    {"mixup", "data.transforms", kMixed},
+    {"mixup_alpha", "data.transforms", kMixed},
+    {"random_erase", "data.transforms", kErased},
+    {"random_erasing", "data.transforms", kErased},
+    {"reprob", "data.transforms", kErased},
+    {"eval_transform", "data.eval_transforms", ""},
+    {"test_transform", "data.eval_transforms", ""},
+    {"test_transforms", "data.eval_transforms", ""},
+    {"val_transform", "data.eval_transforms", ""},
+    {"val_transforms", "data.eval_transforms", ""},
+    {"val_crop_size", "data.eval_transforms", kEvaluatedSize},
+    {"val_resize_size", "data.eval_transforms", kEvaluatedSize},
     // model and loss
     {"model", "model.path", ""},
     {"model_file", "model.path", ""},

@@ -64,6 +64,12 @@ TEST(ForeignNames, NameOurKeyInTheRightSectionOfARecipe) {
             "run.yaml:3:1: learning_rate: unknown key; here it is 'optimizer.lr'");
 }
 
+TEST(ForeignNames, NameATransformForAKeyOfItsOwn) {
+  EXPECT_EQ(refusal(kSmallest + "train: {cutmix_alpha: 1}\n"),
+            "run.yaml:3:9: train.cutmix_alpha: unknown key; here it is 'data.transforms', a list, "
+            "which may end with {cutmix: ALPHA}");
+}
+
 TEST(ForeignNames, NameOurKeyFromTheWrongSection) {
   EXPECT_EQ(refusal(kSmallest + "train: {learning_rate: 0.1}\n"),
             "run.yaml:3:9: train.learning_rate: unknown key; here it is 'optimizer.lr'");
