@@ -1,4 +1,5 @@
-// Newton-Schulz iterations against what they do to singular values, and the step of muon's matrices.
+// Newton-Schulz iterations against what they do to singular values, and the step of muon's
+// matrices.
 
 #include "decent/parallel/matrix_work.h"
 
