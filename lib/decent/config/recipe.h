@@ -158,7 +158,7 @@ struct ParamGroupRecipe {
   std::string match;  // glob over parameter names
   std::optional<double> weight_decay;
   std::optional<double> lr_scale;
-  std::optional<std::string> optimizer;
+  std::optional<std::string> optimizer = {};
   bool operator==(const ParamGroupRecipe&) const = default;
 };
 

@@ -182,7 +182,8 @@ TEST(Print, ValuesWithAnInside) {
   recipe.log.trace = {3, 5};
   const std::string text = print_recipe(recipe);
   EXPECT_THAT(text, HasSubstr("  freeze: [\"a.*\", b]\n"));
-  EXPECT_THAT(text, HasSubstr("[{match: \"*.bias\", weight_decay: 0, lr_scale: null}]\n"));
+  EXPECT_THAT(
+      text, HasSubstr("[{match: \"*.bias\", weight_decay: 0, lr_scale: null, optimizer: null}]\n"));
   EXPECT_THAT(text, HasSubstr("  topology: {phases: [[{ranks: [0, 1], weight: 0.5}, {ranks: [2], "
                               "weight: 1}], [{ranks: [1, 2], weight: 0.5}, {ranks: [0], weight: "
                               "1}]]}\n"));

@@ -16,7 +16,7 @@
 namespace decent {
 namespace {
 
-const at::TensorOptions kDouble = at::TensorOptions().dtype(at::kDouble);
+const at::TensorOptions kFloat64 = at::TensorOptions().dtype(at::kDouble);
 
 // U f(S / |S|) V^T, where f is the polynomial of the iterations.
 at::Tensor by_singular_values(const at::Tensor& matrix, int iterations) {
@@ -29,7 +29,7 @@ at::Tensor by_singular_values(const at::Tensor& matrix, int iterations) {
 
 TEST(NewtonSchulz, ActsOnSingularValues) {
   for (const auto& [rows, cols] : {std::pair{7, 7}, {12, 5}, {5, 12}, {1, 9}, {9, 1}, {1, 1}}) {
-    const at::Tensor matrix = at::randn({rows, cols}, kDouble);
+    const at::Tensor matrix = at::randn({rows, cols}, kFloat64);
     for (const int iterations : {1, 5}) {
       // Each iteration multiplies an error by at most 3.4445: 485 roundings of doubles after five.
       EXPECT_TRUE(at::allclose(newton_schulz(matrix, iterations),
@@ -47,8 +47,10 @@ struct Step {
   at::Tensor grad, momentum, direction;
 
   void run(bool nesterov, bool by_columns, double scale = 1, const double* device_scale = nullptr) {
-    const BucketStep step{
-        .scalar = Scalar::float64, .grad_scale = scale, .device_scale = device_scale};
+    BucketStep step;
+    step.scalar = Scalar::float64;
+    step.grad_scale = scale;
+    step.device_scale = device_scale;
     const Matrix matrix{grad.size(0), grad.size(1), by_columns};
     matrix_work(at::kCPU)(step, {.momentum = 0.75, .nesterov = nesterov, .iterations = 5},
                           {.matrix = matrix,
@@ -59,12 +61,12 @@ struct Step {
 };
 
 Step step_of(const at::Tensor& grad) {
-  return {grad, at::randn(grad.sizes(), kDouble), at::zeros_like(grad)};
+  return {grad, at::randn(grad.sizes(), kFloat64), at::zeros_like(grad)};
 }
 
 TEST(MatrixWork, StepsAlongTheMomentum) {
   for (const bool nesterov : {false, true}) {
-    Step step = step_of(at::randn({4, 6}, kDouble));
+    Step step = step_of(at::randn({4, 6}, kFloat64));
     const at::Tensor momentum = step.momentum.mul(0.75).add(step.grad, 0.25 * 2);
     step.run(nesterov, /*by_columns=*/false, /*scale=*/2);
     EXPECT_TRUE(at::allclose(step.momentum, momentum, 0, 1e-14));  // some roundings of doubles
@@ -75,9 +77,9 @@ TEST(MatrixWork, StepsAlongTheMomentum) {
 
 // In memory [cols, rows].
 TEST(MatrixWork, TakesMatricesByColumns) {
-  Step by_rows = step_of(at::randn({4, 6}, kDouble));
+  Step by_rows = step_of(at::randn({4, 6}, kFloat64));
   Step by_columns{by_rows.grad.t().contiguous().view({4, 6}),
-                  by_rows.momentum.t().contiguous().view({4, 6}), at::zeros({4, 6}, kDouble)};
+                  by_rows.momentum.t().contiguous().view({4, 6}), at::zeros({4, 6}, kFloat64)};
   by_rows.run(true, false);
   by_columns.run(true, true);
   EXPECT_TRUE(at::allclose(by_columns.direction.view({6, 4}).t(), by_rows.direction, 0, 1e-11));
@@ -85,7 +87,7 @@ TEST(MatrixWork, TakesMatricesByColumns) {
 
 TEST(MatrixWork, ChangesNoMomentumIfTheScaleIsNotANumber) {
   constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-  Step step = step_of(at::randn({4, 6}, kDouble));
+  Step step = step_of(at::randn({4, 6}, kFloat64));
   const at::Tensor before = step.momentum.clone();
   step.run(true, false, 1, &kNothing);
   EXPECT_TRUE(at::equal(step.momentum, before));

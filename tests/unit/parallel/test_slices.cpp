@@ -1,6 +1,7 @@
 // Exchanging a slice of each bucket in a step, by every method that the whole bucket can be
 // exchanged by: what is mixed, with whom, and what is left alone.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
