@@ -40,5 +40,5 @@ def test_mistakes(tmp_path: Path) -> None:
     groups = {"param_groups": [{"match": "*", "optimizer": "adamw"}]}
     assert_says(refused(tmp_path, settings(optimizer={"name": "sgd", "lr": 0.1, **groups})), "optimizer.param_groups.optimizer: is for", "it is sgd")
     groups = {"param_groups": [{"match": "*", "optimizer": "sgd"}]}
-    assert_says(refused(tmp_path, settings(optimizer=groups)), "optimizer.param_groups.optimizer: expected adamw", "got sgd")
+    assert_says(refused(tmp_path, settings(optimizer=groups)), "optimizer.param_groups.optimizer: expected adamw", 'got "sgd"')
     assert_says(refused(tmp_path, settings(optimizer={"ns_steps": 0})), "optimizer.ns_steps", "[1, 99]")

@@ -248,7 +248,7 @@ def test_modulo_codes_follow_a_plateau(tmp_path: Path) -> None:
     ({"name": "chain", "chain": [{"name": "linear"}, {"name": "constant"}]}, ["schedule.chain: schedule 1 (linear) needs steps"]),
     ({"name": "chain", "chain": [{"name": "step", "steps": 3}, {"name": "constant"}]}, ["schedule.chain.step_size: missing; step needs it, e.g. 1000"]),
     ({"name": "chain", "chain": [{"name": "plateau"}]}, ["schedule.chain.name", "constant, cosine_warmup, linear"]),
-    ({"name": "chain", "chain": [{"name": "linear", "gamma": 2}]}, ["schedule.chain.gamma: unknown key"]),
+    ({"name": "chain", "chain": [{"name": "linear", "stepz": 2}]}, ["schedule.chain.stepz: unknown key", "'steps'"]),
     ({"name": "chain", "chain": [{"name": "linear", "total_iters": 0}]}, ["schedule.chain.total_iters"]),
     ({"name": "chain", "chain": [{"steps": 3}]}, ["schedule.chain.name: missing"]),
 ])

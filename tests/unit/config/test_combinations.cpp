@@ -53,7 +53,7 @@ TEST(Combinations, ModuloNeedsAnOptimizerWhoseStepsTheLearningRateBounds) {
             "run.yaml:4:15: parallel.comm_dtype: modulo2 sends the last bits of a weight's place "
             "on a grid that follows the learning rate, which does not bound the steps of rmsprop; "
             "use optimizer.name: adamw, adam, accum_adam, accum_adamw, lion, adagrad, nadam, "
-            "nadamw, or comm_dtype: bf16, or parallel.slices");
+            "nadamw, muon, or comm_dtype: bf16, or parallel.slices");
   EXPECT_THAT(refusal(of_modulo, {"optimizer.name=sgd"}), HasSubstr("the steps of sgd;"));
   EXPECT_THAT(refusal(of_modulo, {"optimizer.name=radamw"}), HasSubstr("the steps of radamw;"));
   for (const std::string name :

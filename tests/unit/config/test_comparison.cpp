@@ -80,10 +80,10 @@ TEST(Comparison, WhatDecidesWhatNearCopiesAreSent) {
 
 // What the metrics of one model say of one sample.
 TEST(Comparison, WhatDecidesWhatMetricsMean) {
-  EXPECT_THAT(
-      keys_that([](const KeyInfo& key) { return key.changes_measure; }),
-      UnorderedElementsAreArray({"model.target", "model.output", "model.loss", "model.*",
-                                 "model.ignore_index", "model.class_dim", "model.loss_weights"}));
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.changes_measure; }),
+              UnorderedElementsAreArray({"model.target", "model.output", "model.loss", "model.*",
+                                         "model.ignore_index", "model.class_dim",
+                                         "model.loss_weights", "data.eval_transforms"}));
 }
 
 // Whoever compares two runs need not know the rows.
