@@ -1,4 +1,6 @@
-"""The steps for a machine with a GPU (tests/gpu), packed and rehearsed on the fake one. DECENT_REHEARSE=1 runs all of them."""
+"""The steps for a machine with a GPU (tests/gpu), packed and rehearsed on the fake one: some steps and networks, all of them with
+DECENT_REHEARSE=1.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ from program import PROGRAM, ROOT
 
 pytestmark = pytest.mark.skipif(FAKE_WHY_NOT is not None, reason=str(FAKE_WHY_NOT))
 STEPS = [] if os.environ.get("DECENT_REHEARSE") else ["2", "5", "7", "9"]
+NETWORKS = {"DECENT_SWEEP": "batch_norm_mlp gru"} if STEPS else {}
 
 
 def test_steps_do_what_they_say() -> None:
     build = str(PROGRAM.parents[1].relative_to(ROOT))
-    packed = subprocess.run([ROOT / "tests/gpu/pack", build], capture_output=True, text=True)
+    packed = subprocess.run([ROOT / "tests/gpu/pack", build], capture_output=True, text=True, env={**os.environ, **NETWORKS})
     assert packed.returncode == 0, packed.stderr
     ended = subprocess.run([ROOT / "tests/gpu/rehearse", *STEPS], capture_output=True, text=True,
                            env={**os.environ, "REHEARSAL": build, "OMP_NUM_THREADS": "1"})

@@ -1,6 +1,6 @@
 """Small networks of many kinds, each as TorchScript, ONNX in two forms and .pt2, trained for five steps:
 
-    sweep.py make FOLDER             # files, data and recipes, and the losses on the CPU
+    sweep.py make FOLDER             # files, data and recipes, and the losses on the CPU; DECENT_SWEEP="NAME NAME..": of some
     sweep.py run FOLDER [KEY=VALUE..] # the same on the GPU, where nothing can be exported; names what differs
 """
 
@@ -60,7 +60,7 @@ def make(folder: Path) -> None:
     from catalogue import EXAMPLES
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name in EXAMPLES:
+    for name in os.environ.get("DECENT_SWEEP", "").split() or EXAMPLES:
         for form in FORMS:
             if (name, form) not in exports.IMPOSSIBLE:
                 write_network(name, form, folder)

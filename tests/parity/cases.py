@@ -106,8 +106,8 @@ def _cases() -> list[Case]:
         Case("rmsprop-ring-mlp-n2", 2, "mlp", "ring", RMSPROP),
         Case("muon-ring-mlp-n2", 2, "mlp", "ring", MUON),
         Case("muon-original-one-peer-exp-gpt-n4", 4, "gpt", "one-peer-exp",
-             {**MUON, "adjust_lr_fn": "original", "nesterov": False, "momentum": 0.9, "ns_steps": 4, "betas": [0.8, 0.99]}),
-        Case("muon-clip-gamma-buckets-cnn-n2", 2, "cnn", "ring", MUON, gamma=0.6, clip=0.55, bucket_mb=0.0005, min_buckets=3),
+             {**MUON, "lr": 0.02, "adjust_lr_fn": "original", "nesterov": False, "momentum": 0.9, "ns_steps": 4, "betas": [0.8, 0.99]}),
+        Case("muon-clip-gamma-buckets-cnn-n2", 2, "cnn", "ring", MUON, gamma=0.6, clip=0.9, bucket_mb=0.0005, min_buckets=3),
         Case("muon-groups-mlp-n2", 2, "mlp", "complete", MUON,
              param_groups=({"match": "fc1.weight", "optimizer": "adamw", "lr_scale": 0.5}, {"match": "*.bias", "weight_decay": 0.0})),
         *(Case(f"{optimizer['name']}-ring-mlp-n2", 2, "mlp", "ring", optimizer)
