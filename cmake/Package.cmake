@@ -15,7 +15,7 @@ set(headers
   core/dtype core/environment core/error core/interval core/membership core/option core/options core/splitmix64 core/text core/trace
   core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/improvement optim/plateau optim/schedule optim/update_names optim/whole_gradient
+  optim/bucket_update optim/loss_scaler optim/improvement optim/matrix optim/plateau optim/schedule optim/update_names optim/whole_gradient
   codec/slices
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/lost_workers comm/outcome comm/socket
   comm/world

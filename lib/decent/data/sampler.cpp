@@ -8,6 +8,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/permutation.h"
+#include "decent/data/weighted_order.h"
 
 namespace decent {
 namespace {

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "decent/core/membership.h"
-#include "decent/data/weighted_order.h"
 
 namespace decent {
+
+class WeightedOrder;
 
 /// A position in the training data: the next update takes its samples from epoch number `epoch`
 /// (counted from 0), after `consumed` samples of it.
