@@ -62,6 +62,8 @@ OptionValue value_of(const OptionKey& key, const std::string& text) {
   switch (key.type) {
     case OptionType::boolean:
       return text == "true";
+    case OptionType::integer:
+      return std::int64_t{std::stoll(text)};
     case OptionType::integers:
       return integers(text);
     case OptionType::number:

@@ -34,8 +34,9 @@ void move_pixels(HostArray& image, const PlaceMap& map, float fill) {
   const std::span<float> values = image.as<float>();
   before.assign(values.begin(), values.end());
   for (std::int64_t at = 0; at < pixels; ++at) {
+    const std::int64_t line = at / shape.width;
     const double x = static_cast<double>(at % shape.width) - middle_x;
-    const double y = static_cast<double>(at / shape.width) - middle_y;
+    const double y = static_cast<double>(line) - middle_y;
     const double column = std::nearbyint(map.xx * x + map.xy * y + map.x0 + middle_x);
     const double row = std::nearbyint(map.yx * x + map.yy * y + map.y0 + middle_y);
     const bool inside = column >= 0 && row >= 0 && column < static_cast<double>(shape.width) &&
