@@ -1,15 +1,15 @@
-"""Reads a written model as its users do, without decent-train: the mean loss of some samples, three times.
+"""Reads written models as their users do, without decent-train: the mean loss of some samples, three times.
 
-    python read_export.py MODEL DATA.npz
-
-The model is a .pt2 file (of two programs: "eval"), an .onnx file or TorchScript; prints a JSON object with "losses" and
-"random", the operators in the file that draw random numbers.
+For each line of standard input, which has the path of a model and that of its data (.npz) with a tab between them, it prints a line:
+a JSON object with "losses" and "random", the operators in the file that draw random numbers, or with "error". The model is a .pt2
+file (of two programs: "eval"), an .onnx file or TorchScript.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Callable
 
 import numpy as np
@@ -49,15 +49,26 @@ def torchscript(path: str) -> tuple[Forward, list[str]]:
     return lambda x: module(torch.from_numpy(x)), []
 
 
-def main(path: str, data: str) -> None:
-    torch.set_num_threads(1)
+def read(path: str, data: str) -> dict:
     forward, random = {"pt2": exported, "onnx": onnx, "pt": torchscript}[path.rsplit(".", 1)[1]](path)
     with np.load(data) as fields, torch.no_grad():
         x, y = fields["x"], torch.from_numpy(fields["y"])
         outputs = [torch.cat([forward(batch) for batch in np.split(x, len(x) // BATCH)]) for _ in range(3)]
     losses = [F.cross_entropy(each.flatten(0, -2), y.flatten()).item() for each in outputs]
-    print(json.dumps({"losses": losses, "random": random}))
+    return {"losses": losses, "random": random}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # of packages that print
+    for line in sys.stdin:
+        try:
+            found = read(*line.rstrip("\n").split("\t"))
+        except Exception:
+            found = {"error": traceback.format_exc()}
+        print(json.dumps(found), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""What a run writes is for inference: other readers than ours, each in a process of its own, get the loss that the run
+"""What a run writes is for inference: other readers than ours, in a process that did not write it, get the loss that the run
 printed, the same each time.
 
 Some networks by default, all of them in all formats with DECENT_PT2_ALL=1.
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -233,16 +233,24 @@ class Read:
     random: list[str]
 
 
-def read(file: Path, data: Fields) -> Read:
-    np.savez(file.parent / "data.npz", **data)
-    ended = subprocess.run([sys.executable, READER, file, file.parent / "data.npz"], capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 0, ended.stderr
-    return Read(**json.loads(ended.stdout.splitlines()[-1]))
+@pytest.fixture(scope="module")
+def read() -> Iterator[Callable[[Path, Fields], Read]]:
+    """Reads files in another process, which has not trained or written them; one for all files, as loading the packages takes seconds."""
+    with subprocess.Popen([sys.executable, READER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as reader:
+        def read_one(file: Path, data: Fields) -> Read:
+            np.savez(file.parent / "data.npz", **data)
+            reader.stdin.write(f"{file}\t{file.parent / 'data.npz'}\n")
+            found = json.loads(reader.stdout.readline())
+            assert "error" not in found, found["error"]
+            return Read(**found)
+
+        yield read_one
+        reader.stdin.close()
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)
 @pytest.mark.filterwarnings("ignore")
-def test_other_readers_get_what_the_run_says(name: str, form: str, tmp_path: Path) -> None:
+def test_other_readers_get_what_the_run_says(name: str, form: str, read, tmp_path: Path) -> None:
     run, file, data = trained(name, form, tmp_path)
     found = read(file, data)
     assert found.losses[0] == found.losses[1] == found.losses[2]
@@ -350,7 +358,7 @@ def onnx_of_functions(folder: Path, inside: slice) -> Path:
     return folder / "model.onnx"
 
 
-def test_random_masks_in_a_function_that_is_called_twice(tmp_path: Path) -> None:
+def test_random_masks_in_a_function_that_is_called_twice(read, tmp_path: Path) -> None:
     data = vectors()
     run = train(tmp_path, settings(onnx_of_functions(tmp_path, slice(0, 6)), data, steps=STEPS))
     found = read(run.folder / "model.onnx", data)
