@@ -44,18 +44,25 @@ const Row* find_row(std::string_view topic) {
   return found == rows().end() ? nullptr : &*found;
 }
 
-}  // namespace
-
-TopicRule rule_of(std::string_view topic, const std::vector<config::KeyInfo>& keys) {
-  if (const Row* row = find_row(topic)) return row->second;
-  const auto key = config::find_key(topic, keys);
+TopicRule rule_of_key(const std::optional<config::KeyInfo>& key) {
   if (!key) return {};
   return {.on_resume = key->on_resume,
           .shapes_exchange = key->shapes_exchange,
           .changes_measure = key->changes_measure};
 }
 
-TopicRule rule_of(std::string_view topic) { return rule_of(topic, config::recipe_keys()); }
+}  // namespace
+
+TopicRule rule_of(std::string_view topic, const std::vector<config::KeyInfo>& keys) {
+  if (const Row* row = find_row(topic)) return row->second;
+  return rule_of_key(config::find_key(topic, keys));
+}
+
+// Every save asks for all topics, so the table of keys is made once.
+TopicRule rule_of(std::string_view topic) {
+  if (const Row* row = find_row(topic)) return row->second;
+  return rule_of_key(config::find_key(topic));
+}
 
 std::string_view subject_of(std::string_view topic) {
   const Row* row = find_row(topic);
