@@ -19,7 +19,7 @@ from program import run_workers
 from runs import Run, merged, on_each, recipe, write_recipe
 from started import GRACE_S, Started
 
-ROUNDS = int(os.environ.get("DECENT_FAREWELL_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("DECENT_FAREWELL_ROUNDS", "6"))
 TIMEOUT_S = 5
 FAREWELL_S = 20
 

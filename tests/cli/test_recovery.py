@@ -17,7 +17,7 @@ from ports import free_port
 from program import PROGRAM, TORCHRUN, environment, launcher_variables
 from runs import Run, assert_same_run, assert_same_weights, merged, recipe, train, write_recipe
 
-ROUNDS = int(os.environ.get("DECENT_RECOVERY_ROUNDS", "4"))  # for each number of workers
+ROUNDS = int(os.environ.get("DECENT_RECOVERY_ROUNDS", "2"))  # for each number of workers
 # timeout_s: workers wait so long for one that was killed before they met.
 SETTINGS = recipe(train={"steps": 120}, parallel={"topology": "ring", "timeout_s": 6}, eval={"every_steps": 25},
                   checkpoint={"every_steps": 4, "keep": 2}, log={"every_steps": 5})
