@@ -56,7 +56,8 @@ def train(case: Case, folder: Path, nudge: np.random.Generator | None = None) ->
     step = Step(case, replicas[0])
     losses, used, overflows = [], [], []
     for t in range(1, case.steps + 1):
-        losses.append(np.mean([_backward(case, m, batches, t, rank, step.scaler) for rank, m in enumerate(replicas)]))
+        losses.append(np.average([_backward(case, m, batches, t, rank, step.scaler) for rank, m in enumerate(replicas)],
+                                 weights=case.weights))
         gradients = [[p.grad for _, p in trained(case, m)] for m in replicas]
         used.append([sum(g is not None for g in of_all) for of_all in zip(*gradients)])
         overflows.append(sum(not all(bool(g.isfinite().all()) for g in own if g is not None) for own in gradients))
@@ -84,7 +85,7 @@ def _backward(case: Case, model: torch.nn.Module, batches: Batches, t: int, rank
 def _average_gradients(case: Case, replicas: list) -> None:
     """Into the first replica. A parameter that some did not use counts as zero there; one that nobody used has no gradient."""
     for copies in zip(*([p for _, p in trained(case, m)] for m in replicas)):
-        gradients = [p.grad for p in copies if p.grad is not None]
+        gradients = [p.grad * weight for p, weight in zip(copies, case.weights) if p.grad is not None]
         if gradients:
             sent = [g.bfloat16().float() for g in gradients] if case.comm_dtype == "bf16" else gradients
             copies[0].grad = torch.stack(sent).sum(0) / case.workers

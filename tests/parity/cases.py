@@ -28,6 +28,7 @@ class Case:
     local_world_size: int | None = None
     samples: int = 800  # enough for every case without a second epoch
     batch_size: int = 8
+    batch_sizes: tuple[int, ...] = ()  # by rank, in place of batch_size
     steps: int = 24
     own_schedule: bool = False  # drive decent-dp with its own cosine scheduler, not with the closed form
     phases: list | None = None  # custom: [[(ranks, weight), ..], ..], in place of topology
@@ -50,6 +51,15 @@ class Case:
         return self.loss_name or ("mse" if self.model == "regressor" else "cross_entropy")
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.batch_sizes or (self.batch_size,) * self.workers
+
+    @property
+    def weights(self) -> list[float]:
+        """Of the workers' means in the mean over all samples; 1 on average."""
+        return [self.workers * size / sum(self.sizes) for size in self.sizes]
+
+    @property
     def peers(self) -> list[str]:
         """Those that have what the case asks for. decent-optim-wrapper has no mixing strength; neither has custom phases,
         accumulation of micro-batches or groups in their mixing step that the reference would not show as well. decent-dp
@@ -59,7 +69,7 @@ class Case:
             return [DDP]
         if self.optimizer["name"] == "muon":  # two optimizers side by side
             return []
-        if self.phases or self.accumulation > 1 or self.freeze or self.param_groups or self.loss_options:
+        if self.phases or self.accumulation > 1 or self.batch_sizes or self.freeze or self.param_groups or self.loss_options:
             return []
         if self.clip:
             return [DECENT_DP] if self.clip_scope == "bucket" and self.min_buckets == 1 else []
@@ -125,6 +135,9 @@ def _cases() -> list[Case]:
         Case("mse-ring-regressor-n2", 2, "regressor", "ring"),
         # 200 samples are 12 updates of 2 * 8; the 8 samples left over are dropped, and a second epoch follows.
         Case("epochs-ring-mlp-n2", 2, "mlp", "ring", samples=200),
+        Case("batch-sizes-ring-mlp-n2", 2, "mlp", "ring", batch_sizes=(6, 2)),
+        Case("batch-sizes-accumulation-one-peer-exp-cnn-n4", 4, "cnn", "one-peer-exp", SGD, batch_sizes=(12, 3, 8, 8),
+             accumulation=2, samples=2000),
     ]
     return cases + _update_cases() + _topology_cases() + _adapted_cases()
 
@@ -221,6 +234,8 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("adamw-branches", 3, "branches", **BRANCHES),
         _all_reduce("adamw-accumulation-branches", 2, "branches", accumulation=3, samples=1200, clip=1.0, **BRANCHES),
         _all_reduce("sgd-accumulation-cnn", 4, "cnn", optimizer=SGD, accumulation=3, samples=2400),
+        _all_reduce("batch-sizes-mlp", 2, "mlp", batch_sizes=(6, 2)),
+        _all_reduce("batch-sizes-accumulation-gpt", 3, "gpt", batch_sizes=(8, 1, 5), accumulation=2),
         _all_reduce("clip-global-mlp", 4, "mlp", optimizer=SGD, clip=1.2),
         _all_reduce("clip-bucket-cnn", 3, "cnn", optimizer=SGD, clip=0.6, clip_scope="bucket"),
         _all_reduce("fp16-sgd", 3, "spiked", scaler=SCALER, optimizer=SLOW_SGD),

@@ -42,8 +42,8 @@ def run_ddp(case: Case, folder: Path) -> dict[str, np.ndarray]:
 
 
 def _backward(case: Case, ddp: DistributedDataParallel, batches: Batches, t: int, a: int, step: Step) -> float:
-    """The last micro-batch sends the gradients."""
+    """The last micro-batch sends the gradients. With batches of different sizes, DDP's users weigh their losses."""
     with nullcontext() if a == case.accumulation - 1 else ddp.no_sync():
-        loss = loss_at(case, ddp, batches, t, dist.get_rank(), a)
+        loss = loss_at(case, ddp, batches, t, dist.get_rank(), a) * case.weights[dist.get_rank()]
         step.scaler.scale(loss / case.accumulation).backward()
     return loss.item()

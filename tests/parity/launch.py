@@ -130,7 +130,7 @@ def recipe(case: Case, folder: Path, output: Path) -> dict:
         "data": {
             "train": {"format": "safetensors", "path": str(data_file(folder, case.model, case.samples))},
             "eval": None,
-            "batch_size": case.batch_size,
+            "batch_size": {"ranks": dict(enumerate(case.batch_sizes))} if case.batch_sizes else case.batch_size,
             "shuffle": False,
         },
         "train": {"steps": case.steps, "grad_accumulation": case.accumulation},

@@ -238,21 +238,23 @@ def loss_of(case: Case, output: Tensor, target: Tensor) -> Tensor:
 # ---- data ----------------------------------------------------------------------------------------------------------
 
 class Batches:
-    """Update t takes the next A*N*B samples of its epoch, micro-batch a the a-th N*B of them, worker r every N-th of
-    those, from the r-th on. Epochs drop what is left.
+    """Update t takes the next A*S samples of its epoch, where S is the sum of the batch sizes of all workers, and micro-batch a
+    the a-th S of them. They are dealt out in rounds, in the order of ranks, to those whose batch is not full. Epochs drop what
+    is left.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:
         fields = read_safetensors(data_file(folder, case.model, case.samples))
         self.x = torch.from_numpy(fields["x"].copy())
         self.y = torch.from_numpy(fields["y"].copy())
-        self.workers = case.workers
-        self.per_batch = case.workers * case.batch_size
+        owners = [rank for turn in range(max(case.sizes)) for rank, size in enumerate(case.sizes) if size > turn]
+        self.owners = torch.tensor(owners)
+        self.per_batch = len(owners)
         self.per_update = self.per_batch * case.accumulation
 
     def get(self, t: int, rank: int, a: int = 0) -> tuple[Tensor, Tensor]:
         start = (t - 1) % (len(self.x) // self.per_update) * self.per_update + a * self.per_batch
-        rows = slice(start + rank, start + self.per_batch, self.workers)
+        rows = start + (self.owners == rank).nonzero().flatten()
         return self.x[rows], self.y[rows]
 
 
@@ -291,7 +293,7 @@ def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
     matrices = [mixing_matrix(p, case.workers) for p in rounds]
     losses, norms = [], []
     for t in range(1, case.steps + 1):
-        losses.append(np.mean([_backward(case, m, batches, t, r) for r, m in enumerate(replicas)]))
+        losses.append(np.average([_backward(case, m, batches, t, r) for r, m in enumerate(replicas)], weights=case.weights))
         if case.clip:
             norms.append(np.mean([clip(case, trained(case, m)) for m in replicas]))
         if t > 1:  # x^(t-1) is mixed only now, after the gradients were taken at it

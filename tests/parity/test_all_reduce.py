@@ -50,7 +50,7 @@ def test_branches_are_used_by_all_by_some_and_by_none(name: str, reference_resul
 
 def one_worker(case: Case) -> Case:
     """The same samples in each update. Without other workers there is no one to average with."""
-    return replace(case, name=f"{case.name}-alone", workers=1, batch_size=case.workers * case.batch_size, method="gossip")
+    return replace(case, name=f"{case.name}-alone", workers=1, batch_size=sum(case.sizes), batch_sizes=(), method="gossip")
 
 
 WITHOUT_BATCH_NORM = [name for name in names(lambda case: not case.scaler and case.comm_dtype == "fp32")

@@ -30,7 +30,7 @@ using namespace decent;
 BatchPlan plan_of(const Recipe& recipe, const DataSet& data, int rank, int workers) {
   BatchPlan plan;
   plan.samples = data.size();
-  plan.batch_size = recipe.data.batch_size;
+  plan.batch_size = recipe.data.batch_size.usual;
   plan.member.workers = everyone(workers);
   plan.member.rank = rank;
   plan.shuffle = recipe.data.shuffle;

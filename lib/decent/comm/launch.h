@@ -21,7 +21,8 @@ struct Launch {
   bool parts_of_gpus = false;      // some workers' own GPUs are parts of one GPU (MIG); set on all
   bool knows_machine = true;       // else local_rank and local_world_size are set when workers meet
   std::vector<int> machines = {};  // see Member
-  std::string master_addr;         // where the store is; empty for a single worker
+  std::vector<std::string> hosts = {};  // see Member
+  std::string master_addr;              // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;  // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
   bool torchrun = false;     // torchrun started this worker; it kills it 30 s after a signal
@@ -47,7 +48,8 @@ struct Launch {
     return {.workers = everyone(world_size),
             .rank = rank,
             .local_size = local_world_size,
-            .machines = machines};
+            .machines = machines,
+            .hosts = hosts};
   }
 };
 

@@ -157,7 +157,8 @@ World::World(const Launch& launch, WorldOptions options)
       timeout_setting_(options.timeout_setting) {
   if (launch.world_size == 1) {
     launch_.machines = {0};
-    start_control({host_name()}, std::vector<Socket>(1), std::move(options));
+    launch_.hosts = {host_name()};
+    start_control(launch_.hosts, std::vector<Socket>(1), std::move(options));
     return;
   }
   allow_open_files(launch.world_size);
@@ -203,15 +204,14 @@ void World::meet(WorldOptions options) {
   at_store.agree("mesh", [&] {
     connections = connect_mesh(launch_.rank, endpoints, listener, hellos.front().token, deadline);
   });
-  std::vector<std::string> hosts;
   for (const Hello& hello : hellos) {
-    hosts.push_back(hello.host);
+    launch_.hosts.push_back(hello.host);
     machines_.push_back(hello.machine);
   }
   launch_.machines = numbers_of(machines_);
   if (!launch_.knows_machine) find_place();
   choose_interface_for_nccl(launch_, address_);
-  start_control(std::move(hosts), std::move(connections), std::move(options));
+  start_control(launch_.hosts, std::move(connections), std::move(options));
   // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
   // live.
   rendezvous_->wait_for_ever();

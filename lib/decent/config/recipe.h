@@ -112,11 +112,26 @@ struct SamplingRecipe {
   bool operator==(const SamplingRecipe&) const = default;
 };
 
+/// Numbers by the names of what they are for, in the order in which they are written.
+using NamedCounts = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// data.batch_size: samples per worker and micro-batch. A rank goes before a host, and a host
+/// before the usual size.
+struct BatchSizeRecipe {
+  std::int64_t usual = 32;
+  NamedCounts hosts;
+  NamedCounts ranks;
+
+  /// Whether all workers have the usual size.
+  bool is_one() const { return hosts.empty() && ranks.empty(); }
+  bool operator==(const BatchSizeRecipe&) const = default;
+};
+
 struct DataRecipe {
   SourceRecipe train;
   std::optional<SourceRecipe> eval;
   std::optional<SourceRecipe> predict;
-  std::int64_t batch_size = 32;        // samples per worker and micro-batch
+  BatchSizeRecipe batch_size;
   std::int64_t eval_batch_size = 256;  // samples
   bool shuffle = true;
   std::optional<SamplingRecipe> sampling;

@@ -82,6 +82,7 @@ std::string transforms(const config::Names& names) {
 std::string recipe_reference(const config::Names& names) {
   return recipe_sections(names) + sources(names) + transforms(names) +
          nested("The mapping of `model.lora`", config::table_of<LoraRecipe>(), names) +
+         nested("The mapping of `data.batch_size`", config::batch_size_table(), names) +
          nested("The mapping of `data.sampling`", config::table_of<SamplingRecipe>(), names) +
          nested("The mapping of `train.stop`", config::table_of<StopRecipe>(), names) +
          nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>(),

@@ -107,7 +107,9 @@ Table<DataRecipe> make_data_table() {
   table.key("batch_size", &R::batch_size)
       .range(at_least(1))
       .on_resume(same)
-      .doc("Samples per worker and micro-batch.");
+      .doc(
+          "Samples per worker and micro-batch; a mapping gives hosts or workers sizes of their "
+          "own.");
   table.key("eval_batch_size", &R::eval_batch_size)
       .range(at_least(1))
       .doc("Samples per worker and batch in evaluation.");

@@ -24,6 +24,22 @@ struct Codec<std::vector<PrefixRecipe>> {
   static std::string type(const Limits&) { return "a mapping {beginning: replacement}"; }
 };
 
+/// {name: number, ..}, in the order in which they are written.
+template <>
+struct Codec<NamedCounts> {
+  static bool read(const Slot& slot, NamedCounts& out);
+  static std::string print(const NamedCounts& counts);
+  static std::string type(const Limits& limits);
+};
+
+/// A number or {default: .., hosts: .., ranks: ..}.
+template <>
+struct Codec<BatchSizeRecipe> {
+  static bool read(const Slot& slot, BatchSizeRecipe& out);
+  static std::string print(const BatchSizeRecipe& sizes);
+  static std::string type(const Limits& limits);
+};
+
 /// One path, or a list of them.
 template <>
 struct Codec<std::vector<std::filesystem::path>> {
@@ -99,6 +115,8 @@ Table<SourceRecipe> source_table(const NamedOptions& format);
 Table<TransformRecipe> transform_table(const NamedOptions& transform);
 /// The keys that sources of all formats take.
 bool is_common_source_key(const std::string& name);
+/// The keys of data.batch_size as a mapping.
+const Table<BatchSizeRecipe>& batch_size_table();
 const Table<TopologyRecipe>& custom_topology_table();
 Table<OptimizerRecipe> make_optimizer_table();
 Table<ParallelRecipe> make_parallel_table();

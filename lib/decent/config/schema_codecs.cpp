@@ -12,6 +12,10 @@ namespace {
 // YAML readers do not recognise longer keys.
 constexpr std::size_t kMaxArgument = 255;
 
+bool can_be_key(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxArgument && name.find('\0') == std::string::npos;
+}
+
 bool read_field(const Slot& slot, const std::string& argument, std::vector<ModelInput>& out) {
   ModelInput input;
   input.argument = argument;
@@ -26,8 +30,7 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
   report_duplicates(slot.value, slot.path, slot.context);
   bool good = true;
   for (const Entry& entry : slot.value.entries) {
-    if (entry.key.empty() || entry.key.size() > kMaxArgument ||
-        entry.key.find('\0') != std::string::npos) {
+    if (!can_be_key(entry.key)) {
       slot.context.mistakes.add(entry.where, slot.path, "expected the name of an argument");
       good = false;
       continue;
@@ -137,6 +140,54 @@ std::string Codec<std::vector<PrefixRecipe>>::print(const std::vector<PrefixReci
   for (const PrefixRecipe& each : prefixes)
     texts.push_back(key_text(each.from) + ": " + scalar_text(each.to));
   return "{" + join(texts) + "}";
+}
+
+bool Codec<NamedCounts>::read(const Slot& slot, NamedCounts& out) {
+  if (slot.value.kind != Value::Kind::mapping) return slot.expected(type(slot.limits));
+  report_duplicates(slot.value, slot.path, slot.context);
+  bool good = true;
+  for (const Entry& entry : slot.value.entries) {
+    if (!can_be_key(entry.key)) {
+      slot.context.mistakes.add(entry.where, slot.path, "expected a name");
+      good = false;
+      continue;
+    }
+    const Slot count{
+        entry.value, dotted(slot.path, entry.key), slot.context, slot.limits, entry.where, false};
+    std::int64_t value = 0;
+    good = Codec<std::int64_t>::read(count, value) && good;
+    out.emplace_back(entry.key, value);
+  }
+  return good;
+}
+
+std::string Codec<NamedCounts>::print(const NamedCounts& counts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, count] : counts)
+    texts.push_back(key_text(name) + ": " + std::to_string(count));
+  return "{" + join(texts) + "}";
+}
+
+std::string Codec<NamedCounts>::type(const Limits& limits) {
+  return "a mapping of " + Codec<std::int64_t>::items(limits);
+}
+
+bool Codec<BatchSizeRecipe>::read(const Slot& slot, BatchSizeRecipe& out) {
+  if (slot.value.kind == Value::Kind::mapping) {
+    const std::size_t before = slot.context.mistakes.size();
+    batch_size_table().read(slot.value, slot.section, slot.path, slot.context, out);
+    return slot.context.mistakes.size() == before;
+  }
+  if (slot.value.kind != Value::Kind::scalar) return slot.expected(type(slot.limits));
+  return Codec<std::int64_t>::read(slot, out.usual);
+}
+
+std::string Codec<BatchSizeRecipe>::print(const BatchSizeRecipe& sizes) {
+  return sizes.is_one() ? std::to_string(sizes.usual) : batch_size_table().print(sizes);
+}
+
+std::string Codec<BatchSizeRecipe>::type(const Limits& limits) {
+  return Codec<std::int64_t>::type(limits) + " or {default: .., hosts: .., ranks: ..}";
 }
 
 bool Codec<std::vector<std::filesystem::path>>::read(const Slot& slot,

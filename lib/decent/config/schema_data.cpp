@@ -26,6 +26,32 @@ Table<HoldoutRecipe> make_holdout_table() {
   return table;
 }
 
+// A rank is written without a sign and leading zeros, as messages write it.
+std::string mistake_in_ranks(const NamedCounts& sizes) {
+  for (const auto& [rank, size] : sizes) {
+    const bool is_number = rank.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number || (rank.size() > 1 && rank.front() == '0'))
+      return "expected ranks such as 0 or 3, got " + in_quotes(rank);
+  }
+  return "";
+}
+
+Table<BatchSizeRecipe> make_batch_size_table() {
+  using R = BatchSizeRecipe;
+  Table<R> table;
+  table.key("default", &R::usual)
+      .range(at_least(1))
+      .doc("Samples per micro-batch of the workers that `hosts` and `ranks` do not name.");
+  table.key("hosts", &R::hosts)
+      .range(at_least(1))
+      .doc("Samples per micro-batch of each worker on a host, by the host's name.");
+  table.key("ranks", &R::ranks)
+      .range(at_least(1))
+      .check(mistake_in_ranks)
+      .doc("Samples per micro-batch of single workers, by rank, whatever their host has.");
+  return table;
+}
+
 Table<SamplingRecipe> make_sampling_table() {
   Table<SamplingRecipe> table;
   table.required("weights", &SamplingRecipe::weights)
@@ -126,6 +152,11 @@ Table<TransformRecipe> transform_table(const NamedOptions& transform) {
   Table<TransformRecipe> table;
   for (const OptionKey& key : transform.keys)
     table.add_key(std::make_unique<OptionOf<TransformRecipe>>(key, &TransformRecipe::options));
+  return table;
+}
+
+const Table<BatchSizeRecipe>& batch_size_table() {
+  static const Table<BatchSizeRecipe> table = make_batch_size_table();
   return table;
 }
 

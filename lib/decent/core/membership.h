@@ -45,6 +45,8 @@ struct Member {
   // By rank: the lowest rank on the same machine, as far as the system tells. Empty until the
   // workers have met.
   std::vector<int> machines = {};
+  // By rank: the name of the machine. Empty until the workers have met.
+  std::vector<std::string> hosts = {};
 
   int size() const { return workers.size(); }
   /// Throws std::logic_error if the rank is not a member.

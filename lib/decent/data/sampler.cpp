@@ -13,26 +13,65 @@
 namespace decent {
 namespace {
 
-// A*N*B, or the largest number if that overflows, which is more than any data set has.
-std::int64_t samples_of_update(const BatchPlan& plan) {
-  std::int64_t samples = plan.batch_size;
-  if (__builtin_mul_overflow(samples, static_cast<std::int64_t>(plan.member.size()), &samples) ||
-      __builtin_mul_overflow(samples, plan.accumulation, &samples)) {
-    return std::numeric_limits<std::int64_t>::max();
+// More than any data set has.
+constexpr std::int64_t kTooMany = std::numeric_limits<std::int64_t>::max();
+
+std::vector<std::int64_t> sizes_of(const BatchPlan& plan) {
+  const auto workers = static_cast<std::size_t>(plan.member.size());
+  assert(plan.batch_sizes.empty() || plan.batch_sizes.size() == workers);
+  return plan.batch_sizes.empty() ? std::vector<std::int64_t>(workers, plan.batch_size)
+                                  : plan.batch_sizes;
+}
+
+// kTooMany if that overflows, as in the next one.
+std::int64_t sum_of(const std::vector<std::int64_t>& sizes) {
+  std::int64_t sum = 0;
+  for (const std::int64_t size : sizes) {
+    assert(size >= 1);
+    if (__builtin_add_overflow(sum, size, &sum)) return kTooMany;
   }
-  return samples;
+  return sum;
+}
+
+std::int64_t product_of(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kTooMany : product;
+}
+
+// In a micro-batch, the positions of the samples of the worker at `place`: before its sample of
+// round j, a place q has taken one in each of the rounds before, and in this one if q < place.
+std::vector<std::int64_t> dealt_to(int place, const std::vector<std::int64_t>& sizes) {
+  const auto own = static_cast<std::size_t>(place);
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(sizes[own]));
+  for (std::size_t j = 0; j < positions.size(); ++j) {
+    for (std::size_t q = 0; q < sizes.size(); ++q)
+      positions[j] += std::min(sizes[q], static_cast<std::int64_t>(q < own ? j + 1 : j));
+  }
+  return positions;
+}
+
+// Which batches make up the `share` samples of a micro-batch on all workers.
+std::string batches_text(const std::vector<std::int64_t>& sizes, std::int64_t share) {
+  const std::string workers = counted(std::ssize(sizes), "worker");
+  const auto of_first = std::count(sizes.begin(), sizes.end(), sizes.front());
+  if (of_first == std::ssize(sizes))
+    return "batch_size " + std::to_string(sizes.front()) + " x " + workers;
+  return "batch sizes of " + workers + ", " + std::to_string(share) + " together,";
 }
 
 }  // namespace
 
 Sampler::Sampler(const BatchPlan& plan)
-    : plan_(plan), place_(plan.member.place()), update_samples_(samples_of_update(plan)) {
-  assert(plan.batch_size >= 1 && plan.accumulation >= 1);
+    : plan_(plan),
+      batch_sizes_(sizes_of(plan)),
+      share_(sum_of(batch_sizes_)),
+      update_samples_(product_of(share_, plan.accumulation)) {
+  assert(plan.accumulation >= 1);
+  const int place = plan.member.place();
   if (plan.samples < update_samples_) {
     throw UserError("the training data has " + counted(plan.samples, "sample") +
-                    ", but one update takes " + std::to_string(update_samples_) + ": batch_size " +
-                    std::to_string(plan.batch_size) + " x " +
-                    counted(plan.member.size(), "worker") + " x grad_accumulation " +
+                    ", but one update takes " + std::to_string(update_samples_) + ": " +
+                    batches_text(batch_sizes_, share_) + " x grad_accumulation " +
                     std::to_string(plan.accumulation) + "\n" + plan.remedy);
   }
   if (plan.first_position.consumed > plan.samples) {
@@ -43,6 +82,7 @@ Sampler::Sampler(const BatchPlan& plan)
   if (updates_left(plan_.first_position) == 0) {
     plan_.first_position = {plan_.first_position.epoch + 1, 0};
   }
+  dealt_ = dealt_to(place, batch_sizes_);
 }
 
 // The number of updates left in the epoch of `position`.
@@ -80,16 +120,16 @@ std::int64_t Sampler::updates_until(std::int64_t epoch) const {
   return updates;
 }
 
+double Sampler::weight() const {
+  const auto workers = static_cast<double>(batch_sizes_.size());
+  return workers * static_cast<double>(dealt_.size()) / static_cast<double>(share_);
+}
+
 std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t a) const {
   assert(a >= 0 && a < plan_.accumulation);
   const DataPosition begin = position(update);
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(plan_.batch_size));
-  const std::int64_t workers = plan_.member.size();
-  std::int64_t position = begin.consumed + a * workers * plan_.batch_size + place_;
-  for (std::int64_t& index : indices) {
-    index = position;
-    position += workers;
-  }
+  std::vector<std::int64_t> indices = dealt_;
+  for (std::int64_t& index : indices) index += begin.consumed + a * share_;
   if (plan_.weighted) {
     plan_.weighted->draw(begin.epoch, indices);
   } else if (plan_.shuffle) {

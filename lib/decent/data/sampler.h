@@ -39,22 +39,26 @@ struct BatchPlan {
   std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
   // Draws the samples instead of shuffle and seed; null: each sample comes once an epoch.
   std::shared_ptr<const WeightedOrder> weighted = nullptr;
+  // By place, if workers differ: B_0, B_1, .., each >= 1, in place of batch_size.
+  std::vector<std::int64_t> batch_sizes = {};
 };
 
 /// The order of training. Epoch e is a permutation of the samples that only (seed, e) determine
 /// (permutation.h), or the identity without shuffle; or it is drawn by weights (weighted_order.h).
-/// Each update takes the next A*N*B samples of its epoch; micro-batch a takes the a-th N*B of them,
-/// and the worker at place p takes every N-th of these, beginning with the p-th. The rest of an
-/// epoch, fewer than A*N*B samples, is dropped.
+/// Each update takes the next A*S samples of its epoch, where S is the sum of all B_p, and
+/// micro-batch a takes the a-th S of them. These are dealt out in rounds, in the order of places,
+/// until everyone has a batch: in round j, counted from 0, each worker with B_p > j takes one. With
+/// equal sizes S = N*B, and the worker at place p takes every N-th sample, beginning with the p-th.
+/// The rest of an epoch, fewer than A*S samples, is dropped.
 class Sampler {
  public:
-  /// Throws UserError if the set has fewer than A*N*B samples, or fewer than
+  /// Throws UserError if the set has fewer than A*S samples, or fewer than
   /// first_position.consumed.
   explicit Sampler(const BatchPlan& plan);
 
-  /// floor(samples / (A*N*B)), >= 1.
+  /// floor(samples / (A*S)), >= 1.
   std::int64_t updates_per_epoch() const { return plan_.samples / update_samples_; }
-  /// A*N*B: the samples of one update on all workers together.
+  /// A*S: the samples of one update on all workers together.
   std::int64_t update_samples() const { return update_samples_; }
 
   /// The position from which update `update` takes its samples. Updates are counted from 0 over the
@@ -69,7 +73,14 @@ class Sampler {
   /// has passed; the largest int64 if the number overflows.
   std::int64_t updates_until(std::int64_t epoch) const;
 
-  /// The numbers of the B samples of micro-batch `a` in [0, A) of update `update` for this worker.
+  /// B_p of all workers, by place.
+  const std::vector<std::int64_t>& batch_sizes() const { return batch_sizes_; }
+  /// N * B_p / S: what this worker's mean counts in a mean over workers that is to be one over
+  /// samples. Exactly 1 with equal sizes.
+  double weight() const;
+
+  /// The numbers of the B_p samples of micro-batch `a` in [0, A) of update `update` for this
+  /// worker.
   std::vector<std::int64_t> micro_batch(std::int64_t update, std::int64_t a) const;
 
  private:
@@ -77,8 +88,10 @@ class Sampler {
   void shuffle(std::int64_t epoch, std::span<std::int64_t> positions) const;
 
   BatchPlan plan_;
-  std::int64_t place_;  // p
+  std::vector<std::int64_t> batch_sizes_;  // by place
+  std::int64_t share_;                     // S
   std::int64_t update_samples_;
+  std::vector<std::int64_t> dealt_;  // the positions of this worker's samples in a micro-batch
 };
 
 /// How many of `samples` samples the worker at place p of N evaluates: every N-th, beginning with

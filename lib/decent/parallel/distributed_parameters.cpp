@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ TrainingOptions checked(const DistributedDataParallelOptions& options) {
 
 void DistributedDataParallelOptions::check() const {
   gradient_type(comm_dtype);
+  if (!(weight > 0) || !std::isfinite(weight))
+    throw UserError("weight is " + std::to_string(weight) +
+                    ": it must be a finite number greater than 0 (1 is usual)");
   const TrainingOptions& t = training;
   if (t.update != nullptr) return t.check();
   if (t.schedule || t.weight_decay != 0 || t.settings || t.clip.norm != 0 || t.loss_scaler ||
@@ -49,7 +53,8 @@ void DistributedDataParallelOptions::check() const {
 struct DistributedParameters::Parts {
   Parts(const std::shared_ptr<Communicator>& communicator, const Replica& replica,
         const DistributedDataParallelOptions& options)
-      : exchange(communicator, replica, gradient_type(options.comm_dtype), options.training.trace),
+      : exchange(communicator, replica, gradient_type(options.comm_dtype), options.weight,
+                 options.training.trace),
         arrivals(replica.buckets()),
         places(replica.parameters().size()),
         packed(replica.parameters().size()) {

@@ -36,6 +36,10 @@ struct DistributedDataParallelOptions {
   /// "fp32": gradients are sent as they are (of float64 parameters in float64); "bf16": rounded to
   /// bfloat16, in which they are also added up.
   std::string comm_dtype = "fp32";
+  /// How much this worker's gradient counts in the mean. For losses that are means over batches of
+  /// different sizes, N * B_p / (B_0 + .. + B_(N-1)) makes it the gradient of the whole batch; the
+  /// weights of all workers must have the mean 1.
+  double weight = 1;
 
   /// Throws UserError for options that are missing, out of range, or do not fit together.
   void check() const;

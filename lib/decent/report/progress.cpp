@@ -52,6 +52,17 @@ std::string data_text(const RunFacts& run) {
          (run.eval_samples ? counted(*run.eval_samples, "sample") : "none") + " to evaluate on";
 }
 
+// "4 x 32 samples", "3 x 32 + 1 x 16 samples".
+std::string batches_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> different;
+  for (const std::int64_t size : sizes)
+    if (std::ranges::find(different, size) == different.end()) different.push_back(size);
+  std::vector<std::string> texts;
+  for (const std::int64_t size : different)
+    texts.push_back(fmt::format("{} x {}", std::ranges::count(sizes, size), size));
+  return join(texts, " + ") + (different == std::vector<std::int64_t>{1} ? " sample" : " samples");
+}
+
 Texts start_texts(const RunFacts& run) {
   Texts texts = {
       {"workers", fmt::format("{}, {}{}, {}", run.workers, counted(run.threads, "thread"),
@@ -65,9 +76,9 @@ Texts start_texts(const RunFacts& run) {
                            counted(run.buckets, "bucket")));
   texts.emplace_back("data", data_text(run));
   texts.emplace_back(
-      "train", fmt::format("{} of {} x {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
-                           run.workers, counted(run.batch_size, "sample"), run.updates_per_epoch,
-                           run.optimizer, lr_text(run.lr, run.workers)));
+      "train", fmt::format("{} of {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
+                           batches_text(run.batch_sizes), run.updates_per_epoch, run.optimizer,
+                           lr_text(run.lr, run.workers)));
   texts.emplace_back("output", run.output);
   return texts;
 }

@@ -30,6 +30,7 @@ const std::vector<Row>& rows() {
       // A change shows in data.transforms.
       {kTargetTopic, {.on_resume = silent, .changes_measure = true}},
       {kRatesTopic, {.on_resume = silent, .shapes_exchange = true}},
+      {kBatchSizesTopic, {.needs_both = true}},
       {kPlacementTopic, {.needs_both = true, .is_kept = false}},
   };
   return all;

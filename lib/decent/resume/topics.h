@@ -22,6 +22,8 @@ inline const std::string kSamplesTopic = "the number of samples of ";
 inline const std::string kContentTopic = "the content of ";              // a checksum of samples
 inline const std::string kTargetTopic = "the transforms of the target";  // give metrics their unit
 inline const std::string kRatesTopic = "the learning rates";             // of all steps
+/// By place, in runs in which they may differ.
+inline const std::string kBatchSizesTopic = "the batch size of each worker";
 /// Which workers are on which machine, in runs for which that matters.
 inline const std::string kPlacementTopic = "the placement of workers on machines";
 

@@ -32,7 +32,7 @@ void add_inputs(const Task& task, const DataSet& data, std::int64_t batch_size,
 std::vector<std::string> layout_advice(const Task& task) {
   const DataRecipe& data = task.recipe.data;
   std::vector<LayoutMismatch> found;
-  if (task.train) add_inputs(task, *task.train, data.batch_size, found);
+  if (task.train) add_inputs(task, *task.train, data.batch_size.usual, found);
   if (found.empty() && task.eval) add_inputs(task, *task.eval, data.eval_batch_size, found);
   const auto of_output = found.empty() ? mismatch_of_output(task) : std::nullopt;
   if (of_output) found.push_back(*of_output);

@@ -35,7 +35,10 @@ void check_count(const std::string& key, std::int64_t value, std::int64_t most) 
 void check_counts(const Recipe& recipe) {
   constexpr std::int64_t kMaxSamples = std::numeric_limits<std::int32_t>::max();
   constexpr std::int64_t kMaxWorkers = 1 << 20;
-  check_count("data.batch_size", recipe.data.batch_size, kMaxSamples);
+  const BatchSizeRecipe& sizes = recipe.data.batch_size;
+  check_count("data.batch_size", sizes.usual, kMaxSamples);
+  for (const NamedCounts* named : {&sizes.hosts, &sizes.ranks})
+    for (const auto& [name, size] : *named) check_count("data.batch_size", size, kMaxSamples);
   check_count("data.eval_batch_size", recipe.data.eval_batch_size, kMaxSamples);
   check_count("parallel.local_world_size", recipe.parallel.local_world_size.value_or(1),
               kMaxWorkers);

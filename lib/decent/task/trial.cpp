@@ -279,7 +279,7 @@ void try_prediction(Task& task, Trial& found) {
 void choose_logits(Task& task) {
   const DataRecipe& data = task.recipe.data;
   if (task.train) {
-    check_logits(task, *task.train, data.batch_size);
+    check_logits(task, *task.train, data.batch_size.usual);
   } else if (task.eval) {
     check_logits(task, *task.eval, data.eval_batch_size);
   } else if (task.predict) {

@@ -229,7 +229,7 @@ RunFacts run_facts(const Run& run, const RunSize& size) {
           .train_samples = run.task.train->size(),
           .eval_samples = run.task.eval ? std::optional(run.task.eval->size()) : std::nullopt,
           .steps = run.plan.total_steps,
-          .batch_size = recipe.data.batch_size,
+          .batch_sizes = run.plan.sampler->batch_sizes(),
           .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
           .sent = sent_facts(run, size.workers),
           .optimizer = recipe.optimizer.name,

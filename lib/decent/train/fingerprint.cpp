@@ -71,10 +71,11 @@ std::string topology_text(const std::vector<Phase>& phases) {
   return text;
 }
 
-std::string placement_text(const std::vector<int>& machines) {
-  std::vector<std::string> numbers;
-  for (const int machine : machines) numbers.push_back(std::to_string(machine));
-  return join(numbers, " ");
+template <typename Number>
+std::string numbers_text(const std::vector<Number>& numbers) {
+  std::vector<std::string> texts;
+  for (const Number number : numbers) texts.push_back(std::to_string(number));
+  return join(texts, " ");
 }
 
 std::string digest_of(const Facts& fingerprint) {
@@ -151,9 +152,11 @@ Facts facts_of(const Run& run) {
   facts.emplace_back(kRatesTopic, run.plan.rates.text);
   if (!run.plan.topology_otherwise.empty())
     facts.emplace_back(kTopologyInEffect, run.plan.topology_otherwise);
+  if (!run.task.recipe.data.batch_size.is_one())
+    facts.emplace_back(kBatchSizesTopic, numbers_text(run.plan.sampler->batch_sizes()));
   const ParallelRecipe& parallel = run.task.recipe.parallel;
   if (method_of(run).averages_weights && parallel.comm_dtype_within)
-    facts.emplace_back(kPlacementTopic, placement_text(run.plan.machines));
+    facts.emplace_back(kPlacementTopic, numbers_text(run.plan.machines));
   return facts;
 }
 

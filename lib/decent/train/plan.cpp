@@ -6,6 +6,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/train/batch_sizes.h"
 #include "decent/train/methods.h"
 
 namespace decent {
@@ -23,14 +24,15 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
 }
 
 std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
-                                      const ResumePoint& from) {
+                                      const std::optional<ResumePoint>& resumed) {
+  const ResumePoint from = resumed.value_or(ResumePoint{});
   const Recipe& recipe = task.recipe;
   std::string remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers";
   if (task.order && task.order->epoch_size() < task.train->size())
     remedy += "; samples of weight 0 are not counted, as data.sampling.replacement is false";
   return std::make_unique<Sampler>(
       BatchPlan{.samples = task.order ? task.order->epoch_size() : task.train->size(),
-                .batch_size = recipe.data.batch_size,
+                .batch_size = recipe.data.batch_size.usual,
                 .member = member,
                 .accumulation = recipe.train.grad_accumulation,
                 .shuffle = recipe.data.shuffle,
@@ -38,7 +40,8 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                 .first_update = from.step,
                 .first_position = from.position,
                 .remedy = remedy,
-                .weighted = task.order});
+                .weighted = task.order,
+                .batch_sizes = batch_sizes(recipe.data.batch_size, member, resumed.has_value())});
 }
 
 // Sets the phases of the topology in effect.
@@ -65,12 +68,11 @@ void choose_topology(const ParallelRecipe& parallel, const Member& member, Plan&
 }  // namespace
 
 Plan make_plan(const Task& task, const Member& member, const std::optional<ResumePoint>& from) {
-  const ResumePoint start = from.value_or(ResumePoint{});
   Plan plan{.topology = {},
             .machines = member.machines,
-            .sampler = make_sampler(task, member, start),
+            .sampler = make_sampler(task, member, from),
             .rates = {},
-            .first_step = start.step,
+            .first_step = from ? from->step : 0,
             .resumes = from.has_value()};
   choose_topology(task.recipe.parallel, member, plan);
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);

@@ -52,7 +52,8 @@ StepFacts StepMeter::kept(StepFacts facts) const {
 // Loss, mean loss and gradient norm; then the wrap share, and 1 if there is one.
 std::vector<double> StepMeter::summands_of(const StepFacts& facts) const {
   const double* losses = losses_.const_data_ptr<double>();
-  std::vector<double> summands = {facts.loss, losses[0] / losses[1], facts.grad_norm.value_or(0.0)};
+  std::vector<double> summands = {facts.weight * facts.loss, facts.weight * losses[0] / losses[1],
+                                  facts.grad_norm.value_or(0.0)};
   if (wrap_shares_) {
     summands.push_back(facts.wrap_share.value_or(0.0));
     summands.push_back(facts.wrap_share ? 1 : 0);

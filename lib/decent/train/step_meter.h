@@ -20,7 +20,8 @@ struct StepFacts {
   std::int64_t step = 0;
   double epoch = 0;
   double lr = 0;
-  double loss = 0;  // the mean over micro-batches
+  double loss = 0;    // the mean over micro-batches
+  double weight = 1;  // of this worker's loss in the mean over workers; 1 on average
   std::optional<double> grad_norm = {};
   std::optional<double> loss_scale = {};
   std::optional<double> wrap_share = {};

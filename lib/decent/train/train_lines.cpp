@@ -44,6 +44,7 @@ StepFacts TrainLines::facts() const {
       .epoch = session_.epoch(),
       .lr = plan.rates.schedule(session_.step()),
       .loss = loss_,
+      .weight = plan.sampler->weight(),
       .grad_norm = parallel.grad_norm(),
       .loss_scale = parallel.scales_loss() ? std::optional(loss_scale_) : std::nullopt,
       .wrap_share = parallel.wrap_share(),

@@ -9,6 +9,7 @@
 #include "../support/workers.h"
 #include "../support/worlds.h"
 #include "decent/comm/gather.h"
+#include "decent/core/host.h"
 
 namespace decent {
 namespace {
@@ -65,6 +66,7 @@ void unexpected_failure(const Failure& failure, bool) { ADD_FAILURE() << failure
 TEST(World, OfOneAsksNobody) {
   World world(Launch{}, {});
   EXPECT_THAT(world.launch().machines, ::testing::ElementsAre(0));
+  EXPECT_THAT(world.member().hosts, ::testing::ElementsAre(host_name()));
   const auto outcomes = world.gather("start", Outcome{ExitCode::user_error, "two\nlines"});
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].message, "two\nlines");
@@ -77,6 +79,8 @@ TEST(World, GathersAndConnects) {
   testing::run_worlds(3, [](World& world) {
     const int rank = world.launch().rank;
     EXPECT_THAT(world.launch().machines, ::testing::ElementsAre(0, 0, 0));
+    EXPECT_THAT(world.member().hosts,
+                ::testing::ElementsAre(host_name(), host_name(), host_name()));
     const std::string own = "two\nlines of " + std::to_string(rank);
     for (const char* stage : {"first", "second"}) {
       const auto outcomes = world.gather(stage, Outcome{static_cast<ExitCode>(rank), stage + own});

@@ -47,8 +47,8 @@ TEST(EnvironmentVariables, DefaultsStandInForUnsetAndEmpty) {
 }
 
 TEST(EnvironmentVariables, APlainResultIsTypedAndAQuotedOneIsText) {
-  EXPECT_EQ(parse(kSmallest, {"data.batch_size=${B:-32}"}).data.batch_size, 32);
-  EXPECT_EQ(parse(kSmallest, {"data.batch_size=${B}"}, {{"B", "8"}}).data.batch_size, 8);
+  EXPECT_EQ(parse(kSmallest, {"data.batch_size=${B:-32}"}).data.batch_size.usual, 32);
+  EXPECT_EQ(parse(kSmallest, {"data.batch_size=${B}"}, {{"B", "8"}}).data.batch_size.usual, 8);
   EXPECT_EQ(parse(kSmallest, {"data.shuffle=${B}"}, {{"B", "false"}}).data.shuffle, false);
   EXPECT_EQ(parse(kSmallest, {"eval.every_epochs=${B:-}"}).eval.every_epochs, std::nullopt);
   EXPECT_EQ(parse(kSmallest, {"eval.every_epochs=${B:-null}"}).eval.every_epochs, std::nullopt);

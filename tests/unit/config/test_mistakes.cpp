@@ -96,7 +96,29 @@ TEST(Mistakes, IntegersAreStrict) {
         "9223372036854775808", "1e3", ".inf", "[3]", "3x"}) {
     EXPECT_THAT(refusal_of("data.batch_size=" + value), HasSubstr("expected an integer >= 1"));
   }
-  EXPECT_EQ(parse(kSmallest, {"data.batch_size=+3"}).data.batch_size, 3);
+  EXPECT_EQ(parse(kSmallest, {"data.batch_size=+3"}).data.batch_size.usual, 3);
+}
+
+TEST(Mistakes, BatchSizesOfHostsAndRanks) {
+  const auto message = [](const std::string& value) {
+    const std::string given = "data.batch_size=" + value;
+    return refusal_of(given).substr(("--set " + given + ": ").size());
+  };
+  EXPECT_EQ(message("[3]"),
+            "data.batch_size: expected an integer >= 1 or {default: .., hosts: .., ranks: ..}, "
+            "got [3]");
+  EXPECT_EQ(message("{default: 0}"), "data.batch_size.default: expected an integer >= 1, got '0'");
+  EXPECT_EQ(message("{hosts: {slow: 0}}"),
+            "data.batch_size.hosts.slow: expected an integer >= 1, got '0'");
+  EXPECT_EQ(message("{hosts: 3}"),
+            "data.batch_size.hosts: expected a mapping of integers >= 1, got '3'");
+  EXPECT_EQ(message("{hosts: {a: 3, a: 4}}"), "data.batch_size.hosts.a: duplicate key");
+  EXPECT_EQ(message("{hosts: {'': 3}}"), "data.batch_size.hosts: expected a name");
+  for (const std::string rank : {"-1", "1.5", "03", "x"}) {
+    EXPECT_EQ(message("{ranks: {" + rank + ": 3}}"),
+              "data.batch_size.ranks: expected ranks such as 0 or 3, got '" + rank + "'");
+  }
+  EXPECT_THAT(message("{host: {slow: 1}}"), HasSubstr("did you mean 'hosts'?"));
 }
 
 TEST(Mistakes, NumbersAreStrict) {

@@ -62,6 +62,15 @@ TEST(Print, AFullRecipe) {
       "log: {progress: off}\n"));
 }
 
+TEST(Print, BatchSizes) {
+  const std::string key = "data.batch_size";
+  for (const std::string value :
+       {"3", "{default: 3}", "{hosts: {a.lan: 2, 'b: c': 1}}", "{ranks: {0: 4, 12: 1}}",
+        "{default: 3, hosts: {a: 2}, ranks: {1: 4}}"})
+    expect_round_trip(parse(kSmallest, {key + "=" + value}));
+  EXPECT_EQ(parse(kSmallest, {key + "={default: 3}"}), parse(kSmallest, {key + "=3"}));
+}
+
 TEST(Print, Numbers) {
   const double tiny = std::numeric_limits<double>::denorm_min();
   for (double number : {0.1, 1.0 / 3, 1e-300, 1e300, 123456789.123456789, 5e-324, tiny,

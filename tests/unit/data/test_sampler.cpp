@@ -159,6 +159,117 @@ TEST(Sampler, RefusesASetThatIsTooSmall) {
   EXPECT_THROW(Sampler({1000, kHuge, {everyone(4), 0}, kHuge, true, 0}), UserError);
 }
 
+// ---- batches of different sizes ----------------------------------------------------------------
+
+BatchPlan plan_of(const std::vector<std::int64_t>& sizes, int rank, std::int64_t accumulation,
+                  bool shuffle) {
+  BatchPlan plan = plan_of(static_cast<int>(sizes.size()), rank, accumulation, shuffle);
+  plan.batch_sizes = sizes;
+  return plan;
+}
+
+// The positions that each worker takes of a micro-batch, in turns as at a table.
+std::vector<Indices> dealt_in_turns(const std::vector<std::int64_t>& sizes) {
+  std::vector<Indices> hands(sizes.size());
+  std::int64_t next = 0;
+  for (bool somebody_took = true; somebody_took;) {
+    somebody_took = false;
+    for (std::size_t place = 0; place < sizes.size(); ++place) {
+      if (std::ssize(hands[place]) == sizes[place]) continue;
+      hands[place].push_back(next++);
+      somebody_took = true;
+    }
+  }
+  return hands;
+}
+
+TEST(UnequalBatches, AreDealtOutAsAnExampleByHand) {
+  // Updates of 2 x 8 samples, 103 / 16 = 6 of them an epoch.
+  const Sampler large(plan_of({6, 2}, 0, 2, false));
+  const Sampler small(plan_of({6, 2}, 1, 2, false));
+  EXPECT_EQ(large.updates_per_epoch(), 6);
+  EXPECT_EQ(large.update_samples(), 16);
+  EXPECT_EQ(large.micro_batch(0, 0), (Indices{0, 2, 4, 5, 6, 7}));
+  EXPECT_EQ(small.micro_batch(0, 0), (Indices{1, 3}));
+  EXPECT_EQ(large.micro_batch(1, 1), (Indices{24, 26, 28, 29, 30, 31}));
+  EXPECT_EQ(small.micro_batch(6, 0), (Indices{1, 3}));  // the next epoch: 96 .. 102 were dropped
+  EXPECT_EQ(large.weight(), 1.5);
+  EXPECT_EQ(small.weight(), 0.5);
+}
+
+TEST(UnequalBatches, TakeEachSampleOfAnEpochOnce) {
+  const std::vector<std::vector<std::int64_t>> all = {{1, 5},    {5, 1},       {2, 3, 2},
+                                                      {4, 4, 1}, {1, 2, 3, 4}, {7, 1, 7, 2}};
+  for (const std::vector<std::int64_t>& sizes : all) {
+    const std::vector<Indices> hands = dealt_in_turns(sizes);
+    const std::int64_t share = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    for (const std::int64_t accumulation : {1, 2}) {
+      const std::int64_t per_epoch = kSamples / (accumulation * share);
+      std::set<std::int64_t> seen;
+      double weights = 0;
+      for (std::size_t place = 0; place < sizes.size(); ++place) {
+        const Sampler sampler(plan_of(sizes, static_cast<int>(place), accumulation, true));
+        ASSERT_EQ(sampler.updates_per_epoch(), per_epoch);
+        ASSERT_EQ(sampler.batch_sizes(), sizes);
+        weights += sampler.weight();
+        for (std::int64_t update = 0; update < per_epoch; ++update) {
+          for (std::int64_t a = 0; a < accumulation; ++a) {
+            const std::int64_t begin = (update * accumulation + a) * share;
+            Indices expected = hands[place];
+            for (std::int64_t& index : expected) index = sample_at(0, begin + index, true);
+            ASSERT_EQ(sampler.micro_batch(update, a), expected) << "place " << place;
+            for (const std::int64_t index : expected) ASSERT_TRUE(seen.insert(index).second);
+          }
+        }
+      }
+      EXPECT_EQ(std::ssize(seen), per_epoch * accumulation * share);
+      // Each weight is rounded twice, and their sum once for each of up to 4.
+      EXPECT_NEAR(weights, static_cast<double>(sizes.size()), 1e-14);
+    }
+  }
+}
+
+TEST(UnequalBatches, OfOneSizeAreTheUsualOnes) {
+  for (const int workers : {1, 3, 49}) {  // 1 / 49 x 49 is not 1 in float64
+    for (const int rank : {0, workers - 1}) {
+      const Sampler usual({1000, 3, {everyone(workers), rank}, 2, true, 11});
+      BatchPlan plan{1000, 1, {everyone(workers), rank}, 2, true, 11};
+      plan.batch_sizes.assign(static_cast<std::size_t>(workers), 3);
+      const Sampler named(plan);
+      EXPECT_EQ(named.weight(), 1.0);
+      EXPECT_EQ(usual.weight(), 1.0);
+      for (std::int64_t update = 0; update < 3; ++update)
+        EXPECT_EQ(named.micro_batch(update, 1), usual.micro_batch(update, 1));
+    }
+  }
+}
+
+// After 15 samples with three workers, two go on.
+TEST(UnequalBatches, GoOnInTheMiddleOfAnEpochWithOtherWorkers) {
+  BatchPlan plan = plan_of({4, 1}, 0, 1, true);
+  plan.first_update = 3;
+  plan.first_position = {0, 15};
+  const Sampler sampler(plan);
+  EXPECT_EQ(sampler.micro_batch(3, 0), (Indices{sample_at(0, 15, true), sample_at(0, 17, true),
+                                                sample_at(0, 18, true), sample_at(0, 19, true)}));
+  EXPECT_EQ(sampler.position(4), (DataPosition{0, 20}));
+  EXPECT_EQ(sampler.updates_until(1), 3 + 17);  // (103 - 15) / 5
+}
+
+TEST(UnequalBatches, AreTooLargeForASmallSet) {
+  try {
+    BatchPlan plan = plan_of({6, 2}, 0, 2, false);
+    plan.samples = 15;
+    Sampler{plan};
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has 15 samples, but one update takes 16: batch sizes of "
+                                        "2 workers, 8 together, x grad_accumulation 2"));
+  }
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
 // Worker 1 of the 4 that were started is not there any more.
 const Membership kWithoutOne = {.epoch = 1, .ranks = {0, 2, 3}};
 

@@ -139,6 +139,7 @@ std::map<std::string, Mistake> averaging_gradients() {
   };
   return {
       {constructor + "another type to send in", [=] { make({.comm_dtype = "int8"}); }},
+      {constructor + "a weight that is not above 0", [=] { make({.weight = 0}); }},
       {constructor + "a schedule, but no update",
        [=] { make({.training = {.schedule = constant_lr(0.1)}}); }},
       {constructor + "an update, but no schedule",

@@ -29,7 +29,7 @@ RunFacts facts() {
           .train_samples = 500,
           .eval_samples = 100,
           .steps = 60,
-          .batch_size = 32,
+          .batch_sizes = {32, 32, 32, 32},
           .updates_per_epoch = 3,
           .optimizer = "adamw",
           .lr = {.value = 0.001, .given = 0.001},
@@ -52,6 +52,15 @@ TEST(StartLines, TellThePlan) {
             HasSubstr("3 buckets"), HasSubstr("500 samples to train on"),
             HasSubstr("100 samples to evaluate on"), HasSubstr("60 updates of 4 x 32 samples"),
             HasSubstr("adamw at lr 0.001"), HasSubstr("runs/m")));
+}
+
+TEST(StartLines, TellDifferentBatchSizes) {
+  RunFacts slow = facts();
+  slow.batch_sizes = {32, 8, 32, 1};
+  EXPECT_THAT(text_of(start_lines(start_texts(slow))),
+              HasSubstr("60 updates of 2 x 32 + 1 x 8 + 1 x 1 samples, 3 an epoch"));
+  slow.batch_sizes = {1};
+  EXPECT_THAT(text_of(start_lines(start_texts(slow))), HasSubstr("60 updates of 1 x 1 sample, "));
 }
 
 TEST(StartLines, TellWhatIsSent) {

@@ -64,6 +64,17 @@ TEST(Facts, SayWhoIsOnWhichMachineWhereThatMatters) {
   EXPECT_EQ(value_of(facts_of(run), kPlacementTopic), "");
 }
 
+TEST(Facts, SayWhoseBatchesAreHowLargeWhereTheyMayDiffer) {
+  decent::Run run{.task = digits_task(), .plan = {}, .trial = {}};
+  const auto plan = [&run] {
+    run.plan = make_plan(run.task, {.workers = everyone(3), .rank = 1, .local_size = 3});
+    return value_of(facts_of(run), kBatchSizesTopic);
+  };
+  EXPECT_EQ(plan(), "");
+  run.task.recipe.data.batch_size = {.usual = 8, .hosts = {}, .ranks = {{"1", 2}}};
+  EXPECT_EQ(plan(), "8 2 8");
+}
+
 TEST(Resume, TellsOfAnotherDevice) {
   Task task = digits_task();
   Manifest manifest;

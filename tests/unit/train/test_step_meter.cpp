@@ -30,6 +30,27 @@ TEST(StepMeter, AveragesLossAndNormOverWorkers) {
   });
 }
 
+// The mean over all samples, of which rank 0 has 6 and rank 1 has 2. All numbers are exact.
+TEST(StepMeter, WeighsLosses) {
+  testing::run_workers(2, [](const std::shared_ptr<Communicator>& world) {
+    std::vector<TrainMetrics> lines;
+    StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
+    const bool is_first = world->rank() == 0;
+    meter.add_step(is_first ? 2 : 4, 0.5);
+    meter.add_step(is_first ? 1 : 3, 0.5);
+    meter.begin_line({.step = 2,
+                      .loss = is_first ? 1.0 : 3.0,
+                      .weight = is_first ? 1.5 : 0.5,
+                      .grad_norm = is_first ? 1.0 : 3.0});
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(lines.size(), 1U);
+    EXPECT_EQ(lines.at(0).loss, (6 * 1 + 2 * 3) / 8.0);
+    EXPECT_EQ(lines.at(0).loss_mean, (6 * 1.5 + 2 * 3.5) / 8);
+    EXPECT_EQ(lines.at(0).grad_norm, 2);
+    return testing::Nothing{};
+  });
+}
+
 // Of three workers one has none, as a worker that was alone in the phase of the step.
 TEST(StepMeter, AveragesWrapSharesOverTheWorkersThatHaveOne) {
   testing::run_workers(3, [](const std::shared_ptr<Communicator>& world) {

@@ -68,11 +68,12 @@ ExchangeCosts gradient_costs(GradientType type, int workers) {
 }
 
 GradientExchange::GradientExchange(std::shared_ptr<Communicator> communicator,
-                                   const Replica& replica, GradientType type,
+                                   const Replica& replica, GradientType type, double weight,
                                    std::shared_ptr<Trace> trace)
     : communicator_(std::move(communicator)),
       replica_(replica),
       type_(type),
+      factor_(weight / communicator_->size()),
       trace_(std::move(trace)),
       read_in_place_(all_read_in_place(*communicator_)),
       buckets_(replica.buckets().size()) {}
@@ -121,7 +122,7 @@ void GradientExchange::put(std::size_t bucket, std::size_t place, const at::Tens
       replica_.parameters()[replica_.buckets()[bucket].parameters[place]];
   check_dense(name, gradient);
   at::Tensor to = place_in(message(own), bucket, place);
-  at::mul_out(to, gradient, at::scalar_tensor(1.0 / communicator_->size(), at::kDouble));
+  at::mul_out(to, gradient, at::scalar_tensor(factor_, at::kDouble));
   own.put[place] = true;
 }
 

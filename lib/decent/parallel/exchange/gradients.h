@@ -4,10 +4,12 @@
 //
 // The message of a bucket is
 //
-//     [numel]       this worker's gradients over the number of workers, in the layout of the bucket
+//     [numel]       this worker's gradients, times its weight over the number of workers, in the
+//                   layout of the bucket
 //     [parameters]  1 for each parameter of which this worker has a gradient, else 0
 //
-// so that the sum holds the mean gradient, and says which parameters somebody has used.
+// so that the sum holds the weighted mean of the gradients, and says which parameters somebody has
+// used.
 
 #include <array>
 #include <cstdint>
@@ -39,9 +41,10 @@ ExchangeCosts gradient_costs(GradientType type, int workers);
 /// step, each bucket goes through put() for its parameters, start(), wait(), release().
 class GradientExchange {
  public:
-  /// `replica` must outlive it.
+  /// `replica` must outlive it. `weight`: of this worker in the mean; those of all workers have the
+  /// mean 1.
   GradientExchange(std::shared_ptr<Communicator> communicator, const Replica& replica,
-                   GradientType type, std::shared_ptr<Trace> trace);
+                   GradientType type, double weight, std::shared_ptr<Trace> trace);
 
   /// Copies the gradient of the parameter at `place` of `bucket` into the message. Afterwards the
   /// gradient is not needed any more. Throws UserError for a sparse gradient.
@@ -85,6 +88,7 @@ class GradientExchange {
   std::shared_ptr<Communicator> communicator_;
   const Replica& replica_;
   GradientType type_;
+  double factor_;  // of gradients that are sent
   std::shared_ptr<Trace> trace_;
   bool read_in_place_;  // by all other workers
   std::vector<OfBucket> buckets_;

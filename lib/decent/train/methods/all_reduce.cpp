@@ -30,7 +30,8 @@ std::unique_ptr<TrainedParameters> make_distributed(const Run& run,
   return std::make_unique<DistributedDataParallel<TrainedModule>>(
       TrainedModule(*run.task.model), std::move(communicator),
       DistributedDataParallelOptions{.training = training_options(run, signs),
-                                     .comm_dtype = run.task.recipe.parallel.comm_dtype});
+                                     .comm_dtype = run.task.recipe.parallel.comm_dtype,
+                                     .weight = run.plan.sampler->weight()});
 }
 
 // A bucket is sent once all its gradients are there, and its mean must arrive before the step ends,
