@@ -27,8 +27,8 @@ fs::path resolved(const fs::path& path) {
 
 /// What tells whether two paths are the same file. The file system is asked only once for each
 /// path, as there may be thousands.
-struct Place {
-  explicit Place(const fs::path& named) : path(resolved(named)) {
+struct Location {
+  explicit Location(const fs::path& named) : path(resolved(named)) {
     struct stat info {};
     if (::stat(named.c_str(), &info) == 0) file.emplace(info.st_dev, info.st_ino);
   }
@@ -36,11 +36,11 @@ struct Place {
   std::optional<std::pair<dev_t, ino_t>> file;  // if it exists
 };
 
-bool same_file(const Place& a, const Place& b) {
+bool same_file(const Location& a, const Location& b) {
   return (a.file && a.file == b.file) || a.path == b.path;
 }
 
-bool is_in(const Place& place, const Place& folder) {
+bool is_in(const Location& place, const Location& folder) {
   const fs::path& begin = folder.path;
   return std::mismatch(begin.begin(), begin.end(), place.path.begin(), place.path.end()).first ==
          begin.end();
@@ -63,8 +63,8 @@ bool links_into(const fs::path& path, const fs::path& folder) {
                   ".\nA file that is read is never written over: " + output.way_out);
 }
 
-void refuse_to_replace(const InputFile& input, const Place& read, const OutputFile& output,
-                       const Place& written) {
+void refuse_to_replace(const InputFile& input, const Location& read, const OutputFile& output,
+                       const Location& written) {
   const std::string named = input.what + " '" + input.path.string() + "'";
   if (input.folder && output.folder) return;  // a run goes on from its own checkpoints
   if (output.folder) {
@@ -78,8 +78,8 @@ void refuse_to_replace(const InputFile& input, const Place& read, const OutputFi
 }
 
 template <typename File>
-std::vector<Place> places_of(std::span<const File> files) {
-  std::vector<Place> places;
+std::vector<Location> places_of(std::span<const File> files) {
+  std::vector<Location> places;
   for (const File& file : files) places.emplace_back(file.path);
   return places;
 }
@@ -209,9 +209,9 @@ void check_predictions(const CommandFiles& command, const RunFolder& run) {
                                    {"the run's table of classes", run.class_scores()},
                                    {"the run's table of classes", run.confusion()}};
   if (command.export_file) others.push_back({"the file of --export", *command.export_file});
-  const Place written(*command.predict_file);
+  const Location written(*command.predict_file);
   for (const InputFile& other : others) {
-    if (!same_file(written, Place(other.path))) continue;
+    if (!same_file(written, Location(other.path))) continue;
     throw UserError("--predict: '" + command.predict_file->string() + "' is " + other.what +
                     ": choose another name or folder");
   }
@@ -220,8 +220,8 @@ void check_predictions(const CommandFiles& command, const RunFolder& run) {
 }  // namespace
 
 void refuse_to_replace(std::span<const InputFile> inputs, std::span<const OutputFile> outputs) {
-  const std::vector<Place> written = places_of(outputs);
-  const std::vector<Place> read = places_of(inputs);
+  const std::vector<Location> written = places_of(outputs);
+  const std::vector<Location> read = places_of(inputs);
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       refuse_to_replace(inputs[i], read[i], outputs[o], written[o]);
