@@ -23,14 +23,18 @@ from runs import Run, assert_says
 # Recipe, and what every seed of a few reached with room to spare. The others take minutes each.
 LEARNS = {"breast_cancer": ("accuracy", 0.96)}
 LEARN_IN_MINUTES = {"char_gpt": ("loss", 2.2 * math.log(2)), "pronunciation": ("accuracy", 0.9),
-                    "mnist_images": ("accuracy", 0.96)}
+                    "mnist_images": ("accuracy", 0.96), "paper_transformer": ("accuracy", 0.85), "paper_imagenet": ("accuracy", 0.9)}
+# The others run with any number of workers.
+WORKERS = {"paper_transformer": 4, "paper_imagenet": 4}
+NEED_MNIST = ("mnist_images", "paper_imagenet")
 if os.environ.get("DECENT_ALL_RECIPES") == "1":
     LEARNS |= LEARN_IN_MINUTES
 
 
 def trained(name: str, folder: Path, **changes: object) -> Run:
     flags = [text for key, value in {"output": folder / "run", **changes}.items() for text in ("--set", f"{key}={value}")]
-    ended = run_alone("--config", ROOT / "configs" / f"{name}.yaml", "--workers", 2, "--quiet", *flags, cwd=folder)
+    ended = run_alone("--config", ROOT / "configs" / f"{name}.yaml", "--workers", WORKERS.get(name, 2), "--quiet",
+                      *flags, cwd=folder)
     assert ended.code == 0, ended.err
     return Run(folder / "run", [ended])
 
@@ -42,7 +46,7 @@ def run_script(*command: object, isolated: bool = False) -> subprocess.Completed
 
 
 def mnist(folder: Path) -> dict[str, object]:
-    """Images and model of mnist_images.yaml, and the changes that name them."""
+    """Images and model of the recipes in NEED_MNIST, and the changes that name them."""
     for command in ([ROOT / "tools" / "make_mnist_images.py", "--folder", folder / "mnist"],
                     [ROOT / "models" / "export.py", "resnet18_small_images", "--folder", folder]):
         ended = run_script(*command)
@@ -54,7 +58,7 @@ def mnist(folder: Path) -> dict[str, object]:
 @pytest.mark.parametrize("name", LEARNS)
 def test_learns(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "TIMEOUT_S", 1800)
-    evaluation = trained(name, tmp_path, **(mnist(tmp_path) if name == "mnist_images" else {})).lines("eval")[-1]
+    evaluation = trained(name, tmp_path, **(mnist(tmp_path) if name in NEED_MNIST else {})).lines("eval")[-1]
     metric, bound = LEARNS[name]
     assert evaluation[metric] <= bound if metric == "loss" else evaluation[metric] >= bound
 
@@ -161,3 +165,11 @@ def test_mnist_images_trains(tmp_path: Path) -> None:
     run = trained("mnist_images", tmp_path, **changes, **{"train.steps": 6, "log.every_steps": 1, "data.eval": "null"})
     assert run.losses[0] == pytest.approx(math.log(10), abs=0.8)
     assert json.loads((run.folder / "data.json").read_text())["train"]["classes"] == [str(digit) for digit in range(10)]
+
+
+@pytest.mark.parametrize("name, samples", [("paper_transformer", 3000), ("paper_imagenet", 1000)])
+def test_the_papers_settings_train(name: str, samples: int, tmp_path: Path) -> None:
+    """Four workers that take themselves for two machines, and an evaluation by a list of its own."""
+    run = trained(name, tmp_path, **(mnist(tmp_path) if name in NEED_MNIST else {}), **{"train.steps": 8, "log.every_steps": 1})
+    assert run.evaluation["samples"] == samples
+    assert len(run.losses) == 8 and np.isfinite([*run.losses, run.evaluation["loss"]]).all()

@@ -22,7 +22,8 @@ def print_config(folder: Path, recipe: dict | str, *flags: object, **variables: 
 
 # ---- --print-config and --set --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["digits", "digits_cnn", "digits_cnn_onnx", "char_gpt", "pronunciation", "mnist_images"])
+@pytest.mark.parametrize("name", ["digits", "digits_cnn", "digits_cnn_onnx", "char_gpt", "pronunciation", "mnist_images",
+                                  "paper_transformer", "paper_imagenet"])
 def test_printed_recipe_loads_to_the_same(name: str, tmp_path: Path) -> None:
     first = run_alone("--config", ROOT / "configs" / f"{name}.yaml", "--print-config", cwd=tmp_path)
     assert (first.code, first.err) == (0, "")
