@@ -24,8 +24,57 @@ struct PlaceMap {
   double yx = 0, yy = 1, y0 = 0;
 };
 
-// The value of the nearest pixel; `fill` outside the image.
-void move_pixels(HostArray& image, const PlaceMap& map, float fill) {
+// What stands at a place between pixels, and outside the image.
+struct PixelReading {
+  bool bilinear = false;  // else the value of the nearest pixel
+  float fill = 0;
+};
+
+// The pixels around a place in the old image, with their weights; none outside the image.
+struct Neighbours {
+  std::size_t count = 0;
+  std::array<std::size_t, 4> at{};
+  std::array<float, 4> weights{};
+
+  void add(const ImageShape& shape, double column, double row, double weight) {
+    if (column < 0 || row < 0 || column >= static_cast<double>(shape.width) ||
+        row >= static_cast<double>(shape.height))
+      return;
+    at[count] = static_cast<std::size_t>(row) * static_cast<std::size_t>(shape.width) +
+                static_cast<std::size_t>(column);
+    weights[count++] = static_cast<float>(weight);
+  }
+};
+
+Neighbours neighbours_of(const ImageShape& shape, double column, double row, bool bilinear) {
+  Neighbours found;
+  if (!bilinear) {
+    found.add(shape, std::nearbyint(column), std::nearbyint(row), 1);
+    return found;
+  }
+  const double left = std::floor(column);
+  const double top = std::floor(row);
+  const double to_right = column - left;
+  const double down = row - top;
+  found.add(shape, left, top, (1 - to_right) * (1 - down));
+  found.add(shape, left + 1, top, to_right * (1 - down));
+  found.add(shape, left, top + 1, (1 - to_right) * down);
+  found.add(shape, left + 1, top + 1, to_right * down);
+  return found;
+}
+
+// At the border, the share that lies inside the image counts twice, as in torchvision.
+float value_of(const float* plane, const Neighbours& from, float fill) {
+  float value = 0;
+  float inside = 0;
+  for (std::size_t i = 0; i < from.count; ++i) {
+    value += from.weights[i] * plane[from.at[i]];
+    inside += from.weights[i];
+  }
+  return inside == 1 ? value : (value - fill) * inside + fill;
+}
+
+void move_pixels(HostArray& image, const PlaceMap& map, const PixelReading& reading) {
   const ImageShape shape(image.shape);
   const double middle_x = static_cast<double>(shape.width - 1) / 2;
   const double middle_y = static_cast<double>(shape.height - 1) / 2;
@@ -37,63 +86,59 @@ void move_pixels(HostArray& image, const PlaceMap& map, float fill) {
     const std::int64_t line = at / shape.width;
     const double x = static_cast<double>(at % shape.width) - middle_x;
     const double y = static_cast<double>(line) - middle_y;
-    const double column = std::nearbyint(map.xx * x + map.xy * y + map.x0 + middle_x);
-    const double row = std::nearbyint(map.yx * x + map.yy * y + map.y0 + middle_y);
-    const bool inside = column >= 0 && row >= 0 && column < static_cast<double>(shape.width) &&
-                        row < static_cast<double>(shape.height);
-    const std::int64_t from =
-        inside ? static_cast<std::int64_t>(row) * shape.width + static_cast<std::int64_t>(column)
-               : 0;
+    const double column = map.xx * x + map.xy * y + map.x0 + middle_x;
+    const double row = map.yx * x + map.yy * y + map.y0 + middle_y;
+    const Neighbours from = neighbours_of(shape, column, row, reading.bilinear);
     for (std::int64_t c = 0; c < shape.channels; ++c) {
       const auto plane = static_cast<std::size_t>(c * pixels);
       values[plane + static_cast<std::size_t>(at)] =
-          inside ? before[plane + static_cast<std::size_t>(from)] : fill;
+          value_of(before.data() + plane, from, reading.fill);
     }
   }
 }
 
 // The upper left corner stays where it is.
-void shear_x(HostArray& image, double shear, float fill) {
-  move_pixels(image, {.xy = shear, .x0 = shear * static_cast<double>(image.shape[1]) / 2}, fill);
+void shear_x(HostArray& image, double shear, const PixelReading& reading) {
+  move_pixels(image, {.xy = shear, .x0 = shear * static_cast<double>(image.shape[1]) / 2}, reading);
 }
 
-void shear_y(HostArray& image, double shear, float fill) {
-  move_pixels(image, {.yx = shear, .y0 = shear * static_cast<double>(image.shape[2]) / 2}, fill);
+void shear_y(HostArray& image, double shear, const PixelReading& reading) {
+  move_pixels(image, {.yx = shear, .y0 = shear * static_cast<double>(image.shape[2]) / 2}, reading);
 }
 
-void translate_x(HostArray& image, double pixels, float fill) {
-  move_pixels(image, {.x0 = -std::trunc(pixels)}, fill);
+void translate_x(HostArray& image, double pixels, const PixelReading& reading) {
+  move_pixels(image, {.x0 = -std::trunc(pixels)}, reading);
 }
 
-void translate_y(HostArray& image, double pixels, float fill) {
-  move_pixels(image, {.y0 = -std::trunc(pixels)}, fill);
+void translate_y(HostArray& image, double pixels, const PixelReading& reading) {
+  move_pixels(image, {.y0 = -std::trunc(pixels)}, reading);
 }
 
 // Counterclockwise, around the middle.
-void rotate(HostArray& image, double degrees, float fill) {
+void rotate(HostArray& image, double degrees, const PixelReading& reading) {
   const double angle = degrees * std::numbers::pi / 180;
   const double cosine = std::cos(angle);
   const double sine = std::sin(angle);
-  move_pixels(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine}, fill);
+  move_pixels(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine}, reading);
 }
 
 // ---- colours ----
 
-void brighten(HostArray& image, double change, float) {
+void brighten(HostArray& image, double change, const PixelReading&) {
   adjust_brightness(planes_of(image), static_cast<float>(1 + change));
 }
 
-void saturate(HostArray& image, double change, float) {
+void saturate(HostArray& image, double change, const PixelReading&) {
   adjust_saturation(planes_of(image), static_cast<float>(1 + change));
 }
 
-void contrast_by(HostArray& image, double change, float) {
+void contrast_by(HostArray& image, double change, const PixelReading&) {
   adjust_contrast(planes_of(image), static_cast<float>(1 + change));
 }
 
 // Pixels move away from the mean of their neighbourhood, in which they count fivefold. Those at the
 // border stay.
-void sharpen(HostArray& image, double change, float) {
+void sharpen(HostArray& image, double change, const PixelReading&) {
   const ImageShape shape(image.shape);
   if (shape.height <= 2 || shape.width <= 2) return;
   constexpr float kShare = 1.0F / 13;
@@ -119,13 +164,13 @@ void sharpen(HostArray& image, double change, float) {
 }
 
 // Only so many bits of each value are kept.
-void posterize(HostArray& image, double bits, float) {
+void posterize(HostArray& image, double bits, const PixelReading&) {
   const float levels = std::ldexp(1.0F, static_cast<int>(bits));
   for (float& value : image.as<float>())
     value = std::clamp(std::floor(value * levels), 0.0F, levels - 1) / levels;
 }
 
-void solarize(HostArray& image, double threshold, float) {
+void solarize(HostArray& image, double threshold, const PixelReading&) {
   for (float& value : image.as<float>())
     if (value >= static_cast<float>(threshold)) value = 1 - value;
 }
@@ -136,7 +181,7 @@ std::span<float> plane_of(HostArray& image, std::size_t channel) {
 }
 
 // The values of each channel are stretched to the whole range.
-void auto_contrast(HostArray& image, double, float) {
+void auto_contrast(HostArray& image, double, const PixelReading&) {
   for (std::size_t c = 0; c < planes_of(image).channels; ++c) {
     const std::span<float> plane = plane_of(image, c);
     const auto [least, most] = std::minmax_element(plane.begin(), plane.end());
@@ -169,7 +214,7 @@ std::array<std::size_t, kBytes> equalizing_table(const std::array<std::size_t, k
   return table;
 }
 
-void equalize(HostArray& image, double, float) {
+void equalize(HostArray& image, double, const PixelReading&) {
   constexpr float kOfByte = 1.0F / 255;
   for (std::size_t c = 0; c < planes_of(image).channels; ++c) {
     const std::span<float> plane = plane_of(image, c);
@@ -180,13 +225,13 @@ void equalize(HostArray& image, double, float) {
   }
 }
 
-void keep_image(HostArray&, double, float) {}
+void keep_image(HostArray&, double, const PixelReading&) {}
 
 // ---- the choice ----
 
 // A change and its magnitudes, which are spread evenly from the weakest to the strongest.
 struct Augmentation {
-  void (*apply)(HostArray& image, double magnitude, float fill);
+  void (*apply)(HostArray& image, double magnitude, const PixelReading& reading);
   double weakest = 0, strongest = 0;
   bool is_signed = false;  // it goes both ways
   bool is_whole = false;   // magnitudes are rounded
@@ -215,7 +260,8 @@ class TrivialAugment final : public FieldTransform {
   explicit TrivialAugment(const Options& options)
       : FieldTransform("trivial_augment", options.get<std::string>("field")),
         bins_(options.get<std::int64_t>("num_magnitude_bins")),
-        fill_(static_cast<float>(options.get<double>("fill"))) {}
+        reading_{.bilinear = options.get<std::string>("interpolation") == "bilinear",
+                 .fill = static_cast<float>(options.get<double>("fill"))} {}
 
   bool random() const override { return true; }
 
@@ -229,7 +275,7 @@ class TrivialAugment final : public FieldTransform {
     if (array.bytes.empty()) return;
     const Augmentation& chosen =
         kAugmentations[static_cast<std::size_t>(random.integer(std::ssize(kAugmentations)))];
-    chosen.apply(array, draw_magnitude(chosen, random), fill_);
+    chosen.apply(array, draw_magnitude(chosen, random), reading_);
   }
 
   double draw_magnitude(const Augmentation& of, SampleRandom& random) const {
@@ -241,30 +287,37 @@ class TrivialAugment final : public FieldTransform {
   }
 
   std::int64_t bins_;
-  float fill_;
+  PixelReading reading_;
 };
 
 }  // namespace
 
 Transform trivial_augment_transform() {
-  return {.name = "trivial_augment",
-          .meaning =
-              "One of 14 changes, drawn for each image, with a magnitude that is drawn, too: "
-              "nothing, shear, translation and rotation, brightness, saturation, contrast, "
-              "sharpness, posterize, solarize, autocontrast, equalize.",
-          .keys = {{.name = "num_magnitude_bins",
-                    .type = OptionType::integer,
-                    .meaning = "Number of magnitudes.",
-                    .fallback = std::int64_t{31},
-                    .range = within(2, 1'000'000)},
-                   {.name = "fill",
-                    .type = OptionType::number,
-                    .meaning = "The value where shear, translation and rotation leave none.",
-                    .fallback = 0.0},
-                   field_key()},
-          .make = [](const Options& options) -> std::unique_ptr<SampleTransform> {
-            return std::make_unique<TrivialAugment>(options);
-          }};
+  return {
+      .name = "trivial_augment",
+      .meaning =
+          "One of 14 changes, drawn for each image, with a magnitude that is drawn, too: "
+          "nothing, shear, translation and rotation, brightness, saturation, contrast, "
+          "sharpness, posterize, solarize, autocontrast, equalize.",
+      .keys = {{.name = "num_magnitude_bins",
+                .type = OptionType::integer,
+                .meaning = "Number of magnitudes.",
+                .fallback = std::int64_t{31},
+                .range = within(2, 1'000'000)},
+               {.name = "interpolation",
+                .type = OptionType::text,
+                .meaning = "Values between pixels in shear, translation and rotation: `nearest` "
+                           "takes the nearest pixel, `bilinear` the mean of four by distance.",
+                .fallback = std::string("nearest"),
+                .names = {"nearest", "bilinear"}},
+               {.name = "fill",
+                .type = OptionType::number,
+                .meaning = "The value where shear, translation and rotation leave none.",
+                .fallback = 0.0},
+               field_key()},
+      .make = [](const Options& options) -> std::unique_ptr<SampleTransform> {
+        return std::make_unique<TrivialAugment>(options);
+      }};
 }
 
 }  // namespace decent
