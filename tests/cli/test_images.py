@@ -277,7 +277,7 @@ def test_list(text: str, classes: str, labels: list[int], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("text", "said"), [
     ("a.png,cat\nb.png\n", ", line 2: expected two fields, file and label"),
-    ("a.png,cat,dog\n", ", line 1: more than two fields; quote those with commas"),
+    ("a.png,cat,dog\n", ", line 1: more than two fields; quote those with commas, or name columns of numbers with `fields`"),
     ('a.png,"cat\n\n', ", line 1: a quote that does not end"),
     ("a.png,\n", ", line 1: the label is empty"),
     ("a.png,1\nb.png,0.5\n", ", line 2: label 0.5: expected a whole number or a name"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from runs import Run, assert_same_run, assert_same_weights, assert_says, message_of_odd_worker, merged, recipe, refused, train
 from tensors import write_safetensors
@@ -197,6 +198,42 @@ def test_weights_of_a_column(folder: Path, tmp_path: Path) -> None:
     assert run.evaluation["loss"] == 5
 
 
+def with_columns(folder: Path, format: str, header: str = "a,b,w,note", bad: dict[int, str] | None = None) -> dict:
+    """Numbers 0 to 63 as pictures of one pixel or as texts of one id, their weights in the third of four columns."""
+    weights = [f"{i % 4}" for i in range(SAMPLES)]
+    for sample, cell in (bad or {}).items():
+        weights[sample] = cell
+    names = [f"{i}.png" if format == "images" else f"{i}" for i in range(SAMPLES)]
+    if format == "images":
+        for i, name in enumerate(names):
+            Image.fromarray(np.full((1, 1), i, np.uint8)).save(folder / name)
+    rows = [f"{name},1,{weight},none\n" for name, weight in zip(names, weights)]
+    (folder / "list.csv").write_text((header + "\n" if header else "") + "".join(rows))
+    keys = {"images": {"channels": 1, "size": 1}, "pairs": {"tokens": "ids", "length": [2, 2], "header": bool(header)}}
+    return {"format": format, "path": str(folder / "list.csv"), "fields": "w" if header else "2", **keys[format]}
+
+
+# What the loss is of a sample with number 1: a byte is divided by 255, and an id has one place of padding beside it.
+OF_ONE = {"images": 1 / 255, "pairs": 1 / 2}
+
+
+@pytest.mark.parametrize("header", ["a,b,w,note", ""], ids=["header", "no header"])
+@pytest.mark.parametrize("format", OF_ONE)
+def test_weights_of_a_column_beside_pictures_and_texts(format: str, header: str, folder: Path, tmp_path: Path) -> None:
+    """Evaluation reads a file without weights; a resume reads the training data as data.json says."""
+    source = with_columns(tmp_path, format, header)
+    (tmp_path / "eval.csv").write_text("5.png,1\n" if format == "images" else "a,b\n5,1\n" if header else "5,1\n")
+    own = settings(folder, {"weights": source["fields"]}, checkpoint={"every_steps": 5}, eval={"every_steps": 12}, data={
+        "train": source, "eval": {key: value for key, value in source.items() if key != "fields"} | {"path": str(tmp_path / "eval.csv")}})
+    train(tmp_path / "run", merged(own, {"train": {"steps": 5}}))
+    run = train(tmp_path / "run", own, "--resume", "auto")
+    numbers = [round(loss / OF_ONE[format]) for loss in run.losses]
+    assert numbers == drawn([float(i % 4) for i in range(SAMPLES)], True, 0)[:len(numbers)]
+    # A quotient of float32 and its mean.
+    assert list(run.losses) == pytest.approx([number * OF_ONE[format] for number in numbers], rel=1e-6)
+    assert run.evaluation["loss"] == pytest.approx(5 * OF_ONE[format], rel=1e-6)
+
+
 def test_a_sample_without_a_class_is_never_drawn(folder: Path, tmp_path: Path) -> None:
     labels = np.where(np.arange(SAMPLES) < 60, -100, np.arange(SAMPLES))  # model.ignore_index
     write(tmp_path / "data.safetensors", y=labels)
@@ -250,6 +287,36 @@ def test_a_negative_weight_of_a_row(folder: Path, tmp_path_factory: pytest.TempP
     file.write_text("number,w,y\n0,1,0\n1,-2,0\n")
     own = settings(folder, {"weights": "w"}, data={"train": {"format": "csv", "path": str(file), "fields": "w"}})
     assert_says(refused(tmp_path, own), f"sample 1 ('{file}'), counted from 0: field 'w' is -2")
+
+
+COLUMNS_REFUSED = {
+    "no column": ({"header": "a,b,v,note"}, "'{file}': fields names ", "'w'"),
+    "no number": ({"bad": {3: "many"}}, "column 'w': expected a number", "got 'many'"),
+    "negative": ({"bad": {3: "-2"}}, "data.sampling.weights: sample 3 (", "field 'w' is -2; expected a weight, finite and >= 0"),
+    "too large": ({"bad": {3: "1e39"}}, "column 'w': expected a number that fits into float32, got '1e39'"),
+}
+
+
+@pytest.mark.parametrize("what", COLUMNS_REFUSED)
+@pytest.mark.parametrize("format", OF_ONE)
+def test_columns_that_are_no_weights(format: str, what: str, folder: Path, tmp_path_factory: pytest.TempPathFactory,
+                                     tmp_path: Path) -> None:
+    changes, *texts = COLUMNS_REFUSED[what]
+    source = with_columns(tmp_path_factory.mktemp("odd"), format, **changes)
+    message = refused(tmp_path, settings(folder, {"weights": "w"}, data={"train": source}))
+    assert_says(message, *(text.format(file=source["path"]) for text in texts))
+
+
+def test_columns_of_a_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    source = with_columns(tmp_path_factory.mktemp("odd"), "images")
+    own = settings(folder, {"weights": "w"}, data={"train": {**source, "path": str(Path(source["path"]).parent)}})
+    assert_says(refused(tmp_path, own), "fields: the folder '", "' has no columns; expected a list, .csv")
+
+
+def test_a_column_that_is_the_target(folder: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    source = {**with_columns(tmp_path_factory.mktemp("odd"), "pairs"), "fields": "b"}
+    message = refused(tmp_path, settings(folder, {"weights": "b"}, data={"train": source}))
+    assert_says(message, "fields names column 'b', which is part of y; expected a column of its own")
 
 
 def test_too_few_samples_of_a_weight(folder: Path, tmp_path: Path) -> None:

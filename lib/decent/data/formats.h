@@ -43,6 +43,18 @@ struct DataFormat {
 
 /// The key `path`: files and wildcards.
 OptionKey path_key(std::string meaning);
+/// The key `fields` of formats with columns. Inline, because readers of images are linked without
+/// the table of formats.
+inline OptionKey fields_key() {
+  return {.name = "fields",
+          .type = OptionType::texts,
+          .meaning =
+              "Columns of numbers that become fields of their own, called as the column is: "
+              "neither part of the input nor of the target, such as the weights of "
+              "`data.sampling`. Only for this source.",
+          .fallback = kNull,
+          .scope = OptionScope::place};
+}
 
 /// Makes a format available under its name, in this process. Throws UserError for an empty name, a
 /// name that is taken, and a format that opens nothing. Any thread.

@@ -384,8 +384,9 @@ TEST(CsvFields, AreNumbersOfColumnsThatNothingElseUses) {
               HasSubstr("t.csv:2: column 'w': expected a number, got 'heavy'"));
   EXPECT_THAT(refusal([] { open("a,w,y\n1,,3\n", {.fields = {"w"}}); }),
               HasSubstr("t.csv:2: column 'w': expected a number, got ''"));
-  EXPECT_THAT(refusal([] { open("a,y,w\n1,2,3\n", {.fields = {"w"}}); }),
-              HasSubstr("fields names column 'w', which is part of y; `x` and `y` may name other"));
+  EXPECT_THAT(
+      refusal([] { open("a,y,w\n1,2,3\n", {.fields = {"w"}}); }),
+      HasSubstr("fields names column 'w', which is part of y; expected a column of its own"));
   EXPECT_THAT(refusal([] { open("a,w,y\n1,2,3\n", {.x = Texts{"w"}, .fields = {"w"}}); }),
               HasSubstr("fields names column 'w', which is part of x"));
   EXPECT_THAT(refusal([] { open("x,a,b\n1,2,3\n", {.fields = {"x"}}); }),

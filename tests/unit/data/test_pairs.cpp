@@ -62,6 +62,28 @@ std::vector<T> values_of(const HostArray& array) {
   return {array.as<T>().begin(), array.as<T>().end()};
 }
 
+TEST(Pairs, HaveColumnsBesideTheTexts) {
+  for (const bool in_batch : {false, true}) {
+    PairsOptions with_weight = options(3, 4);
+    with_weight.fields = {"2"};
+    with_weight.pad_in_batch = in_batch;
+    const auto source = open_pairs(file("a b\tb\t0.5\nb\td\t2\n"), {}, with_weight);
+    ASSERT_EQ(source->fields().size(), 6U);
+    EXPECT_EQ(source->fields()[5], (Field{"2", DType::float32, {}}));
+    EXPECT_THAT(all_of<float>(*source, "2"), ElementsAre(0.5F, 2.0F));
+    std::vector<HostArray> sample(6);
+    source->read_one(std::vector<std::size_t>{0, 5}, 1, sample);
+    EXPECT_TRUE(sample[5].shape.empty());
+    EXPECT_THAT(values_of<float>(sample[5]), ElementsAre(2.0F));
+    EXPECT_EQ(values_of(sample[0]).front(), 4);  // b, the most frequent
+  }
+  PairsOptions taken = options(3, 4);
+  taken.header = true;
+  taken.fields = {"y_in"};
+  EXPECT_EQ(refusal([&] { open_pairs(file("a\tb\ty_in\nc\td\t1\n"), {}, taken); }),
+            "'t.tsv': fields names column 'y_in', but pairs have a field of this name");
+}
+
 // To be padded in the batch: each has its own extents.
 TEST(Pairs, AreAsLongAsTheyAreWhereTheBatchPads) {
   PairsOptions in_batch = options(3, 4);

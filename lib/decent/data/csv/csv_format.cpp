@@ -79,13 +79,7 @@ std::vector<OptionKey> keys() {
        .meaning = "Columns of x that hold words. Each becomes one element for each of its "
                   "different words, in bytewise order.",
        .fallback = kNull},
-      {.name = "fields",
-       .type = texts,
-       .meaning = "Columns of numbers that become fields of their own, called as the column is: "
-                  "neither part of the input nor of the target, such as the weights of "
-                  "`data.sampling`. Only for this source.",
-       .fallback = kNull,
-       .scope = OptionScope::place},
+      fields_key(),
       {.name = "y_type",
        .type = text,
        .meaning =

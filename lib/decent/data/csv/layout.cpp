@@ -273,7 +273,7 @@ void add_fields(const TextFile& file, const std::vector<std::string>& wanted, La
     if (role.used() || name == "x" || name == "y") {
       throw UserError("'" + file.name() + "': fields names " + layout.column(layout.fields[i]) +
                       (role.used() ? ", which is part of " + std::string(role.x >= 0 ? "x" : "y") +
-                                         "; `x` and `y` may name other columns"
+                                         "; expected a column of its own"
                                    : ", but x and y are the input and the target"));
     }
     role.field = static_cast<int>(i);

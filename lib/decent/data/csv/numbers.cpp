@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "decent/core/csv_cell.h"
+#include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/data/learned.h"
 
 namespace decent::csv {
@@ -115,6 +117,14 @@ std::string advice_on_number(std::string_view text, char decimal) {
   if (!is_number(comma_number(trimmed(text)))) return "; " + thousands;
   return "; where the comma is the decimal mark, say `decimal: \",\"`" +
          (has_thousands(without_plus(trimmed(text))) ? "; " + thousands : "");
+}
+
+float needed_number(std::string_view text) {
+  const Number number = number_in(text, '.');
+  if (number.kind == Number::Kind::number) return number.value;
+  const bool large = number.kind == Number::Kind::too_large;
+  throw UserError(std::string("expected a number") + (large ? " that fits into float32" : "") +
+                  ", got " + in_quotes(text));
 }
 
 std::optional<std::int64_t> integer_in(std::string_view text) {

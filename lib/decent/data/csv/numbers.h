@@ -28,6 +28,10 @@ Number number_in(std::string_view text, char decimal);
 /// foreign.
 std::string advice_on_number(std::string_view text, char decimal);
 
+/// The number in a text, which must be one. Throws UserError that does not know the place:
+/// "expected a number, got 'x'".
+float needed_number(std::string_view text);
+
 /// A whole number that fits into int64.
 std::optional<std::int64_t> integer_in(std::string_view text);
 

@@ -80,7 +80,9 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
                      .vocabulary = {},
                      .vocabulary_size = options.get_if<std::int64_t>("vocabulary_size"),
                      .special = special_of(options.get<std::vector<std::int64_t>>("special")),
-                     .ignore_index = options.get<std::int64_t>("ignore_index")};
+                     .ignore_index = options.get<std::int64_t>("ignore_index"),
+                     .fields = options.get_if<std::vector<std::string>>("fields").value_or(
+                         std::vector<std::string>{})};
   const auto vocabulary = options.get_if<std::filesystem::path>("vocabulary");
   if (vocabulary && reading.learned == nullptr) pairs.vocabulary = read_vocabulary(*vocabulary);
   const auto reference = options.get_if<Paths>("reference");
@@ -170,7 +172,8 @@ std::vector<OptionKey> keys() {
        .type = integer,
        .meaning = "Value that pads y; give the same number as for `model.ignore_index`.",
        .fallback = std::int64_t{-100},
-       .scope = OptionScope::meaning}};
+       .scope = OptionScope::meaning},
+      fields_key()};
 }
 
 }  // namespace

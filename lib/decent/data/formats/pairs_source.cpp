@@ -8,6 +8,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/csv/layout.h"
+#include "decent/data/csv/numbers.h"
 #include "decent/data/csv/row_index.h"
 #include "decent/data/shards.h"
 
@@ -51,14 +52,15 @@ RowIndex rows_of(const std::shared_ptr<const csv::TextFile>& file, const PairLay
   return {file, layout.layout.format, layout.layout.begin, layout.layout.line};
 }
 
-// Calls act(column, text) for the two texts of the row. False if the row has not as many cells as
-// the first.
+// Calls act(column, text) for the two texts of the row and for columns that are fields. False if
+// the row has not as many cells as the first.
 template <class Act>
-bool for_both(CellReader& row, const PairLayout& layout, const Act& act) {
+bool for_used(CellReader& row, const PairLayout& layout, const Act& act) {
   for (std::size_t i = 0; i < layout.layout.columns; ++i) {
     if (!row.more()) return false;
     const csv::Cell cell = row.take();
-    if (i == layout.source || i == layout.target) act(i, cell.text);
+    if (i == layout.source || i == layout.target || layout.layout.roles[i].field >= 0)
+      act(i, cell.text);
   }
   return !row.more();
 }
@@ -80,7 +82,7 @@ std::vector<std::string> words_of(const csv::TextFiles& files, const PairsOption
         if (!is_utf8(text)) row.fail_encoding(layout.layout.column(column), text);
         counts.add(text);
       };
-      if (!for_both(row, layout, add)) fail_ragged(row, layout.layout);
+      if (!for_used(row, layout, add)) fail_ragged(row, layout.layout);
     });
   }
   if (!options.vocabulary_size) return counts.words(std::nullopt);
@@ -119,6 +121,8 @@ class PairsSource final : public SourceOfRows {
         target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)},
         fields_(fields_of(options)) {
     if (layout_.target == kNowhere) fields_.resize(kYIn);
+    first_own_ = fields_.size();
+    add_fields(*file);
     rows_.scan([&](CellReader& row) { check(row); });
     if (rows_.size() == 0) throw UserError("'" + file->name() + "': it has no rows of data");
   }
@@ -144,7 +148,8 @@ class PairsSource final : public SourceOfRows {
       read_pair(row, pair);
       for (std::size_t field = 0; field < at.size(); ++field) {
         if (at[field] == nullptr) continue;
-        write(field, pair, fields_[field].shape[0], at[field]);
+        const std::vector<std::int64_t>& shape = fields_[field].shape;
+        write(field, pair, shape.empty() ? 1 : shape[0], at[field]);
         at[field] += fields_[field].sample_bytes();
       }
     });
@@ -157,12 +162,13 @@ class PairsSource final : public SourceOfRows {
     rows_.read({&index, 1}, [&](CellReader& row) {
       read_pair(row, pair);
       for (const std::size_t field : fields) {
-        const std::size_t length = field <= kXMask ? pair.source.size() : pair.target.size() + 1;
+        const std::size_t length = elements_of(field, pair);
         HostArray& out = sample[field];
         out.dtype = fields_[field].dtype;
-        out.shape = {static_cast<std::int64_t>(length)};
+        out.shape.clear();
+        if (field < first_own_) out.shape.push_back(static_cast<std::int64_t>(length));
         out.bytes.resize(length * size_of(out.dtype));
-        write(field, pair, out.shape[0], out.bytes.data());
+        write(field, pair, static_cast<std::int64_t>(length), out.bytes.data());
       }
     });
   }
@@ -179,11 +185,24 @@ class PairsSource final : public SourceOfRows {
   struct Pair {
     std::vector<std::int64_t> source;
     std::vector<std::int64_t> target;  // without begin and end
+    std::vector<float> own;            // of columns that are fields
   };
+
+  void add_fields(const csv::TextFile& file) {
+    csv::add_fields(file, options_.fields, layout_.layout);
+    for (const std::string& name : layout_.layout.field_names()) {
+      if (field_index(name)) {
+        throw UserError("'" + file.name() + "': fields names column " + in_quotes(name) +
+                        ", but pairs have a field of this name");
+      }
+      fields_.push_back({name, DType::float32, {}});
+    }
+  }
 
   void check(CellReader& row) const {
     std::vector<std::int64_t> tokens;
-    const bool whole = for_both(row, layout_, [&](std::size_t column, std::string_view text) {
+    const bool whole = for_used(row, layout_, [&](std::size_t column, std::string_view text) {
+      if (layout_.layout.roles[column].field >= 0) number_in(row, column, text);
       for (const Side& side : {source_, target_}) {
         if (side.column != column) continue;
         if (options_.tokens == TokenKind::words && !is_utf8(text))
@@ -214,11 +233,22 @@ class PairsSource final : public SourceOfRows {
     if (options_.cut) tokens.resize(std::min(tokens.size(), side.most));
   }
 
+  float number_in(const CellReader& row, std::size_t column, std::string_view text) const {
+    try {
+      return csv::needed_number(text);
+    } catch (const UserError& error) {
+      row.fail(layout_.layout.column(column) + ": " + error.what());
+    }
+  }
+
   // The file was checked when it was opened, so anything that is wrong now has changed since.
   void read_pair(CellReader& row, Pair& pair) const {
     pair.source.clear();
     pair.target.clear();
-    for_both(row, layout_, [&](std::size_t column, std::string_view text) {
+    pair.own.resize(layout_.layout.fields.size());
+    for_used(row, layout_, [&](std::size_t column, std::string_view text) {
+      const int field = layout_.layout.roles[column].field;
+      if (field >= 0) pair.own[static_cast<std::size_t>(field)] = number_in(row, column, text);
       if (column == source_.column) tokens_in(row, source_, text, pair.source);
       if (column == target_.column) tokens_in(row, target_, text, pair.target);
     });
@@ -227,12 +257,21 @@ class PairsSource final : public SourceOfRows {
         RowIndex::throw_changed(row);
   }
 
+  // Without padding.
+  std::size_t elements_of(std::size_t field, const Pair& pair) const {
+    if (field >= first_own_) return 1;
+    return field <= kXMask ? pair.source.size() : pair.target.size() + 1;
+  }
+
   // Writes `extent` elements of a field: its tokens, then its padding.
   void write(std::size_t field, const Pair& pair, std::int64_t extent, std::byte* out) const {
-    const bool of_source = field <= kXMask;
-    const std::vector<std::int64_t>& tokens = of_source ? pair.source : pair.target;
+    if (field >= first_own_) {
+      std::memcpy(out, &pair.own[field - first_own_], sizeof(float));
+      return;
+    }
+    const std::vector<std::int64_t>& tokens = field <= kXMask ? pair.source : pair.target;
     const auto elements = static_cast<std::size_t>(extent);
-    const std::size_t used = tokens.size() + (of_source ? 0 : 1);
+    const std::size_t used = elements_of(field, pair);
     if (field == kXMask || field == kYMask) {
       std::memset(out, 1, used);
       std::memset(out + used, 0, elements - used);
@@ -258,6 +297,7 @@ class PairsSource final : public SourceOfRows {
   Side source_;
   Side target_;
   std::vector<Field> fields_;
+  std::size_t first_own_ = 0;  // the number of the first field that is a column
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct PairsOptions {
   std::optional<std::int64_t> vocabulary_size;         // with special tokens; none: all words
   SpecialTokens special;
   std::int64_t ignore_index = -100;
+  std::vector<std::string> fields = {};  // columns of numbers, by name or number
   /// The names of the two columns in the training data, if it has names. Files that have names too
   /// are read by them.
   std::string source_name = {};
@@ -37,7 +38,8 @@ struct PairsOptions {
 /// Fields, where S and T are the two lengths, or with pad_in_batch any extent up to them: x int64
 /// [S], the tokens of the source, then padding; x_mask bool [S], true for tokens; y_in int64 [T],
 /// the token `begin`, the tokens of the target, then padding; y int64 [T], the tokens of the
-/// target, the token `end`, then ignore_index; y_mask bool [T]. The vocabulary comes from
+/// target, the token `end`, then ignore_index; y_mask bool [T]; float32 [] for each column that
+/// `fields` names. The vocabulary comes from
 /// `reference`, or from the files themselves if that is empty. Throws UserError with the line and
 /// the column of a mistake.
 std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextFiles& reference,

@@ -89,7 +89,7 @@ void to_planes(const Pixels& pixels, float* __restrict out) {
   }
 }
 
-constexpr std::size_t kLabelField = 1;
+constexpr std::size_t kImageField = 0;
 
 // Each image is a file of its own.
 class ImageFiles final : public ImagesSource {
@@ -120,7 +120,9 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
        .form = image_form(options, reading, "images"),
        .numbers = {.known = reading.classes,
                    .where = reading.where,
-                   .bytewise = options.get<std::string>("class_order") == "bytewise"}});
+                   .bytewise = options.get<std::string>("class_order") == "bytewise"},
+       .fields = options.get_if<std::vector<std::string>>("fields").value_or(
+           std::vector<std::string>{})});
 }
 
 std::unique_ptr<Source> open(const Options& options) { return open_as(options, {}); }
@@ -132,6 +134,9 @@ ImagesSource::ImagesSource(ImageListing listing, const ImageForm& form)
   const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
   fields_ = {{"x", DType::float32, {channels_, size.height, size.width}}};
   if (form.labels) fields_.push_back({"y", DType::int64, {}});
+  first_own_ = fields_.size();
+  for (const NumberColumn& column : listing_.columns())
+    fields_.push_back({column.name, DType::float32, {}});
 }
 
 std::vector<std::string> ImagesSource::notes() const {
@@ -142,12 +147,15 @@ std::vector<std::string> ImagesSource::notes() const {
 void ImagesSource::read(std::size_t field, std::span<const std::int64_t> indices,
                         std::byte* out) const {
   for (const std::int64_t index : indices) {
-    if (field == kLabelField) {
-      const std::int64_t label = listing_.label(index);
-      std::memcpy(out, &label, sizeof label);
-    } else {
+    if (field == kImageField) {
       const Pixels& pixels = decoded(index);
       write(pixels, {pixels.height, pixels.width}, out);
+    } else if (field >= first_own_) {
+      const NumberColumn& column = listing_.columns()[field - first_own_];
+      std::memcpy(out, &column.values[static_cast<std::size_t>(index)], sizeof(float));
+    } else {
+      const std::int64_t label = listing_.label(index);
+      std::memcpy(out, &label, sizeof label);
     }
     out += fields_[field].sample_bytes();
   }
@@ -156,10 +164,10 @@ void ImagesSource::read(std::size_t field, std::span<const std::int64_t> indices
 void ImagesSource::read_one(std::span<const std::size_t> fields, std::int64_t index,
                             std::span<HostArray> sample) const {
   for (const std::size_t field : fields) {
-    if (field == kLabelField) {
-      Source::read_one({&field, 1}, index, sample);
-    } else {
+    if (field == kImageField) {
       read_image(index, sample[field]);
+    } else {
+      Source::read_one({&field, 1}, index, sample);
     }
   }
 }
@@ -229,13 +237,18 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
     throw UserError("'" + options.path.string() + "': expected a folder " +
                     (labels ? "with a folder for each class" : "of images") + ", or a list, .csv");
   }
-  if (labels) {
-    return std::make_unique<ImageFiles>(folder ? list_folders(options.path, options.numbers)
-                                               : read_image_list(options.path, options.numbers),
-                                        options.form);
+  if (folder && !options.fields.empty()) {
+    throw UserError("fields: the folder '" + options.path.string() +
+                    "' has no columns; expected a list, .csv");
   }
-  return std::make_unique<ImageFiles>(
-      folder ? list_images(options.path) : read_image_names(options.path), options.form);
+  const auto listed = [&] {
+    if (folder) {
+      return labels ? list_folders(options.path, options.numbers) : list_images(options.path);
+    }
+    return labels ? read_image_list(options.path, options.numbers, options.fields)
+                  : read_image_names(options.path, options.fields);
+  };
+  return std::make_unique<ImageFiles>(listed(), options.form);
 }
 
 DataFormat images_format() {
@@ -251,6 +264,7 @@ DataFormat images_format() {
                   .fallback = std::string("numeric"),
                   .names = {"numeric", "bytewise"},
                   .scope = OptionScope::meaning});
+  keys.push_back(fields_key());
   return {.name = "images", .keys = std::move(keys), .open = open, .open_as = open_as};
 }
 

@@ -52,6 +52,7 @@ class ImagesSource : public Source {
 
   ImageListing listing_;
   int channels_;
+  std::size_t first_own_ = 0;  // the number of the first field that is a column of the list
   std::optional<ImageSize> size_;
   std::vector<Field> fields_;
 };
@@ -68,6 +69,7 @@ struct ImagesOptions {
   std::filesystem::path path;  // a folder of folders, or a list that ends in .csv
   ImageForm form = {};         // without labels, takes any folder or list of images
   ClassNumbers numbers = {};
+  std::vector<std::string> fields = {};  // columns of a list, by name or number
 };
 
 /// Throws UserError if there are no images, and for a list with mistakes. Mistakes in an image are

@@ -14,6 +14,12 @@
 
 namespace decent {
 
+/// A column of a list, with its number for each image.
+struct NumberColumn {
+  std::string name;
+  std::vector<float> values;
+};
+
 /// Names of files below a folder, with their labels. All names are in one piece of memory, because
 /// there may be a million.
 class ImageListing {
@@ -22,6 +28,7 @@ class ImageListing {
 
   void add(std::string_view file, std::int64_t label);
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
+  void set_columns(std::vector<NumberColumn> columns) { columns_ = std::move(columns); }
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   /// The name of image `index` relative to the folder, and its path.
@@ -30,6 +37,8 @@ class ImageListing {
   std::int64_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
   /// None if a list has numbers.
   const std::vector<std::string>& classes() const { return classes_; }
+  /// Those that `fields` names.
+  const std::vector<NumberColumn>& columns() const { return columns_; }
 
  private:
   std::filesystem::path folder_;
@@ -37,6 +46,7 @@ class ImageListing {
   std::vector<std::size_t> ends_;  // of each name
   std::vector<std::int64_t> labels_;
   std::vector<std::string> classes_;
+  std::vector<NumberColumn> columns_;
 };
 
 /// Whether a name has one of those endings, in upper or lower case.
@@ -60,12 +70,16 @@ ImageListing list_images(const std::filesystem::path& folder);
 
 /// A text of two columns, image and class: `file,label`. Files are relative to the list's folder.
 /// Labels become numbers as numbered_labels says. Blanks around a field that is not quoted are
-/// ignored. The first line may be a header. Throws UserError naming the line.
-ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers = {});
+/// ignored. The first line may be a header. With `fields`, there may be further columns, and those
+/// that it names are kept. Throws UserError naming the line.
+ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers = {},
+                             const std::vector<std::string>& fields = {});
 /// The same for the text of a file of that name.
 ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path,
-                              const ClassNumbers& numbers = {});
+                              const ClassNumbers& numbers = {},
+                              const std::vector<std::string>& fields = {});
 /// The same without classes: a second column may be absent, and is ignored.
-ImageListing read_image_names(const std::filesystem::path& path);
+ImageListing read_image_names(const std::filesystem::path& path,
+                              const std::vector<std::string>& fields = {});
 
 }  // namespace decent
