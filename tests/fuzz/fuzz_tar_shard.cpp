@@ -1,4 +1,4 @@
-// Any bytes are samples that lie in them, or a UserError, nothing else.
+// Any bytes are samples, or ids, that lie in them, or a UserError, nothing else.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "decent/core/error.h"
+#include "decent/data/formats/tokens.h"
 #include "decent/data/images/tar_shard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -23,6 +24,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     } catch (const decent::UserError&) {
     }
+  }
+  try {
+    const decent::TokenShard shard = decent::read_token_shard(archive, std::nullopt, "a.tar");
+    for (const decent::Piece& piece : shard.pieces) {
+      // An id has at least a byte.
+      const auto count = static_cast<std::size_t>(piece.count);
+      if (piece.count <= 0 || piece.begin > size || count > size - piece.begin) std::abort();
+    }
+  } catch (const decent::UserError&) {
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -23,7 +24,7 @@ class NpyHeaderReader {
  public:
   NpyHeaderReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
-  NpyHeader read() {
+  NpyLayout layout() {
     expect('{');
     while (!accept('}')) {
       const std::string key = quoted();
@@ -32,10 +33,15 @@ class NpyHeaderReader {
       if (!accept(',') && peek() != '}') fail("a comma is missing");
     }
     if (!descr_ || !order_ || !shape_) fail("it lacks one of descr, fortran_order, shape");
+    return {.descr = *descr_, .shape = *shape_, .fortran_order = *order_, .data_offset = 0};
+  }
+
+  NpyHeader header() {
+    NpyLayout its = layout();
     NpyHeader header;
-    header.dtype = dtype_of_descr(*descr_);
-    header.shape = *shape_;
-    header.fortran_order = *order_;
+    header.dtype = dtype_of_descr(its.descr);
+    header.shape = std::move(its.shape);
+    header.fortran_order = its.fortran_order;
     header.data_bytes = bytes_of(header);
     return header;
   }
@@ -152,9 +158,8 @@ class NpyHeaderReader {
   std::optional<std::vector<std::int64_t>> shape_;
 };
 
-}  // namespace
-
-NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
+// The dictionary of a header at the start of `bytes`.
+std::string_view header_text(std::span<const std::byte> bytes, std::string_view name) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto broken = [&](const std::string& what) {
     return UserError(std::string(name) + ": not a .npy array: " + what);
@@ -170,8 +175,28 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view na
   std::uint32_t length = 0;  // little-endian, as this program's machines are
   std::memcpy(&length, text.data() + kMagic.size() + 2, length_bytes);
   if (text.size() - begin < length) throw broken("its header is cut short");
-  NpyHeader header = NpyHeaderReader(text.substr(begin, length), name).read();
-  header.data_offset = begin + length;
+  return text.substr(begin, length);
+}
+
+// The byte behind the dictionary.
+std::size_t offset_behind(std::string_view header, std::span<const std::byte> bytes) {
+  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+  return static_cast<std::size_t>(header.data() + header.size() - begin);
+}
+
+}  // namespace
+
+NpyLayout parse_npy_layout(std::span<const std::byte> bytes, std::string_view name) {
+  const std::string_view text = header_text(bytes, name);
+  NpyLayout layout = NpyHeaderReader(text, name).layout();
+  layout.data_offset = offset_behind(text, bytes);
+  return layout;
+}
+
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
+  const std::string_view text = header_text(bytes, name);
+  NpyHeader header = NpyHeaderReader(text, name).header();
+  header.data_offset = offset_behind(text, bytes);
   return header;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,18 @@ struct NpyHeader {
   std::size_t data_offset = 0;  // bytes from the start of the file
   std::size_t data_bytes = 0;   // product of the shape times the element size
 };
+
+/// The same for elements of any type, which NumPy writes as "<u2".
+struct NpyLayout {
+  std::string descr;
+  std::vector<std::int64_t> shape;
+  bool fortran_order = false;
+  std::size_t data_offset = 0;
+};
+
+/// Parses the header at the start of `bytes`, which may end after it. Throws UserError naming
+/// `name` if it is not a valid header, and for records.
+NpyLayout parse_npy_layout(std::span<const std::byte> bytes, std::string_view name);
 
 /// Parses the header at the start of `bytes`, which may end after it. Throws UserError naming
 /// `name` if it is not a valid header, and for element types that cannot be read (big-endian,

@@ -109,6 +109,12 @@ class TarReader {
   std::size_t end_ = 0;  // of the last content and what fills its last block
 };
 
+// The members `__name__` and those of a folder of such a name, which webdataset skips.
+bool is_about_the_shard(std::string_view name) {
+  const std::string_view first = name.substr(0, name.find('/'));
+  return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
+}
+
 }  // namespace
 
 void for_each_tar_member(std::span<const std::byte> archive, const std::string& file,
@@ -119,6 +125,21 @@ void for_each_tar_member(std::span<const std::byte> archive, const std::string& 
     if (reader.is_file()) act(reader.member());
   }
   reader.check_end();
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return text;
+}
+
+// As webdataset's base_plus_ext.
+std::optional<NameInSample> name_in_sample(std::string_view name) {
+  if (is_about_the_shard(name)) return std::nullopt;
+  const std::size_t begin = name.rfind('/') == name.npos ? 0 : name.rfind('/') + 1;
+  const std::size_t dot = name.find('.', begin);
+  if (dot == name.npos || dot == begin) return std::nullopt;
+  return NameInSample{std::string(name.substr(0, dot)),
+                      lower_case(std::string(name.substr(dot + 1)))};
 }
 
 }  // namespace decent

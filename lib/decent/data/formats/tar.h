@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace decent {
 
@@ -20,5 +22,17 @@ struct TarMember {
 /// files, whose content is not in one piece.
 void for_each_tar_member(std::span<const std::byte> archive, const std::string& file,
                          const std::function<void(const TarMember&)>& act);
+
+/// The text with its ASCII letters in lower case, in which endings are compared.
+std::string lower_case(std::string text);
+
+/// The name of a member in shards of WebDataset: neighbouring members of the same key are a sample.
+struct NameInSample {
+  std::string key;     // up to the first dot of the file's name
+  std::string ending;  // behind that dot, in lower case
+};
+
+/// nullopt for members that webdataset ignores: names without a key or a dot, and `__meta__`.
+std::optional<NameInSample> name_in_sample(std::string_view name);
 
 }  // namespace decent

@@ -21,8 +21,9 @@ std::unique_ptr<Source> open_text(const std::filesystem::path& path, const Windo
                     "decompress it first: gunzip -k FILE");
   }
   const auto count = static_cast<std::int64_t>(file->bytes().size());
-  return make_windows_source({.file = std::move(file), .begin = 0, .width = 1, .count = count},
-                             windows, std::nullopt);
+  return make_windows_source(
+      {.file = std::move(file), .type = IdType::uint8, .pieces = {{0, count}}}, windows,
+      std::nullopt);
 }
 
 }  // namespace

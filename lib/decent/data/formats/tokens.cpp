@@ -5,10 +5,13 @@
 #include <functional>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "decent/core/byte_reader.h"
 #include "decent/core/error.h"
+#include "decent/core/npy.h"
 #include "decent/core/text.h"
+#include "decent/data/formats/tar.h"
 
 namespace decent {
 namespace {
@@ -153,7 +156,102 @@ class LayoutReader {
   const std::string& file_;
 };
 
+struct ArrayType {
+  std::string_view descr;  // in the header of a .npy array
+  IdType type;
+  std::string_view name;
+};
+
+constexpr std::array kArrayTypes = {
+    ArrayType{"|u1", IdType::uint8, "uint8"},   ArrayType{"<u2", IdType::uint16, "uint16"},
+    ArrayType{"<u4", IdType::uint32, "uint32"}, ArrayType{"<i2", IdType::int16, "int16"},
+    ArrayType{"<i4", IdType::int32, "int32"},   ArrayType{"<i8", IdType::int64, "int64"}};
+
+std::size_t width_of(const ArrayType& type) {
+  return static_cast<std::size_t>(type.descr[2] - '0');
+}
+
+class TokenShardReader {
+ public:
+  TokenShardReader(std::span<const std::byte> archive, std::optional<TokenType> type,
+                   const std::string& file)
+      : archive_(archive), type_(type), file_(file) {}
+
+  TokenShard read() && {
+    for_each_tar_member(archive_, file_, [&](const TarMember& member) { add(member); });
+    if (first_ == nullptr) {
+      throw UserError("'" + file_ + "': has no arrays of ids, members whose names end in .npy");
+    }
+    return std::move(shard_);
+  }
+
+ private:
+  void add(const TarMember& member) {
+    const auto name = name_in_sample(member.name);
+    if (!name || (name->ending != "npy" && !name->ending.ends_with(".npy"))) return;
+    if (first_ != nullptr && name->key == key_)
+      wrong(member, "the second array of its sample; expected one");
+    key_ = name->key;
+    const NpyLayout layout = parse_npy_layout(archive_.subspan(member.offset, member.size),
+                                              "'" + file_ + "', member " + in_quotes(member.name));
+    const ArrayType& type = type_of(member, layout);
+    if (first_ == nullptr) first_ = &type;
+    if (&type != first_) {
+      wrong(member, "ids of " + std::string(type.name) + ", those of the members before it are " +
+                        std::string(first_->name));
+    }
+    add_piece(member, layout, width_of(type));
+  }
+
+  const ArrayType& type_of(const TarMember& member, const NpyLayout& layout) const {
+    const auto type =
+        std::find_if(kArrayTypes.begin(), kArrayTypes.end(),
+                     [&](const ArrayType& each) { return each.descr == layout.descr; });
+    if (type == kArrayTypes.end()) {
+      wrong(member, "elements of type " + in_quotes(layout.descr) +
+                        "; expected ids of uint8, uint16, uint32, int16, int32 or int64");
+    }
+    if (type_ && type->name != name_of(*type_)) {
+      wrong(member, "ids of " + std::string(type->name) + ", dtype says " + name_of(*type_) +
+                        "; without dtype its own type is taken");
+    }
+    return *type;
+  }
+
+  void add_piece(const TarMember& member, const NpyLayout& layout, std::size_t width) {
+    if (layout.shape.size() != 1) {
+      wrong(member, "an array of shape " + shape_text(layout.shape) +
+                        "; expected one dimension, the ids of a text");
+    }
+    const std::size_t left = member.size - layout.data_offset;
+    const auto count = static_cast<std::size_t>(layout.shape[0]);
+    if (left % width != 0 || left / width != count) {
+      wrong(member, "damaged: its header says " + counted(layout.shape[0], "id") +
+                        ", and behind it there are " +
+                        counted(static_cast<std::int64_t>(left), "byte"));
+    }
+    shard_.type = first_->type;
+    if (count > 0) shard_.pieces.push_back({member.offset + layout.data_offset, layout.shape[0]});
+  }
+
+  [[noreturn]] void wrong(const TarMember& member, const std::string& problem) const {
+    throw UserError("'" + file_ + "', member " + in_quotes(member.name) + ": " + problem);
+  }
+
+  std::span<const std::byte> archive_;
+  std::optional<TokenType> type_;
+  const std::string& file_;
+  TokenShard shard_;
+  const ArrayType* first_ = nullptr;  // of the first array
+  std::string key_;                   // of the sample with the last array
+};
+
 }  // namespace
+
+TokenShard read_token_shard(std::span<const std::byte> archive, std::optional<TokenType> type,
+                            const std::string& file) {
+  return TokenShardReader(archive, type, file).read();
+}
 
 TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
                                 std::optional<TokenType> type, const std::string& file) {

@@ -1,13 +1,16 @@
 #pragma once
 // Files of token ids: those of nanoGPT, which hold nothing else, and those of llm.c, which begin
-// with a header of 256 int32 (magic number, version, number of ids). Files come from users, so
-// every field is distrusted. No torch.
+// with a header of 256 int32 (magic number, version, number of ids), and tar shards of WebDataset
+// with arrays of ids. Files come from users, so every field is distrusted. No torch.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "decent/data/formats/windows.h"
 
 namespace decent {
 
@@ -35,5 +38,19 @@ struct TokensLayout {
 /// judged by the first thousand.
 TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
                                 std::optional<TokenType> type, const std::string& file);
+
+/// Where the ids are in a tar shard: a piece for each array that is not empty.
+struct TokenShard {
+  IdType type = IdType::uint8;
+  std::vector<Piece> pieces;
+};
+
+/// The arrays are the members of samples that end in .npy, one in each sample, in their order;
+/// other members are ignored. Only headers are looked at. Throws UserError naming `file` and the
+/// member: for archives that for_each_tar_member refuses, if no member is an array, and for an
+/// array that is damaged, has not one dimension, or holds no ids or ids of another type than the
+/// first or `type`.
+TokenShard read_token_shard(std::span<const std::byte> archive, std::optional<TokenType> type,
+                            const std::string& file);
 
 }  // namespace decent

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "decent/core/file.h"
+#include "decent/core/file_kind.h"
 #include "decent/data/built_in.h"
 #include "decent/data/formats/tokens.h"
 #include "decent/data/formats/windows.h"
@@ -31,16 +32,23 @@ TokenReading reading_of(const Options& options) {
   return reading;
 }
 
+Sequence sequence_in(std::shared_ptr<const MappedFile> file, const TokenReading& reading) {
+  const std::string name = file->path().string();
+  const auto bytes = file->bytes();
+  if (reading.header == TokensHeader::automatic && kind_of_file(bytes) == FileKind::tar) {
+    TokenShard shard = read_token_shard(bytes, reading.type, name);
+    return {.file = std::move(file), .type = shard.type, .pieces = std::move(shard.pieces)};
+  }
+  const TokensLayout layout = read_tokens_layout(bytes, reading.header, reading.type, name);
+  return {.file = std::move(file),
+          .type = layout.type == TokenType::uint16 ? IdType::uint16 : IdType::uint32,
+          .pieces = {{layout.begin, layout.count}},
+          .note = layout.doubt};
+}
+
 std::unique_ptr<Source> open_tokens(const std::filesystem::path& path,
                                     const TokenReading& reading) {
-  auto file = std::make_shared<const MappedFile>(path);
-  const TokensLayout layout =
-      read_tokens_layout(file->bytes(), reading.header, reading.type, path.string());
-  return make_windows_source({.file = std::move(file),
-                              .begin = layout.begin,
-                              .width = static_cast<std::size_t>(layout.type),
-                              .count = layout.count,
-                              .note = layout.doubt},
+  return make_windows_source(sequence_in(std::make_shared<const MappedFile>(path), reading),
                              reading.windows, reading.vocabulary);
 }
 
@@ -48,11 +56,12 @@ std::unique_ptr<Source> open_tokens(const std::filesystem::path& path,
 
 DataFormat tokens_format() {
   return {.name = "tokens",
-          .keys = {path_key("The file of ids, a list of files or a glob."),
+          .keys = {path_key("The file of ids, a list of files or a glob; a file may be a tar shard "
+                            "of WebDataset with an array of ids, .npy, in each sample."),
                    {.name = "dtype",
                     .type = OptionType::text,
                     .meaning = "Type in which ids are stored; null: the type that llm.c's header "
-                               "names, or uint16 without a header.",
+                               "or the arrays of a shard name, or uint16 without a header.",
                     .fallback = kNull,
                     .names = {"uint16", "uint32"}},
                    length_key(),

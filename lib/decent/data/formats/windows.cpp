@@ -25,6 +25,12 @@ void widen(std::span<const Id> ids, std::byte* out) {
   }
 }
 
+std::vector<std::int64_t> ends_of(const std::vector<Piece>& pieces) {
+  std::vector<std::int64_t> ends;
+  for (const Piece& piece : pieces) ends.push_back((ends.empty() ? 0 : ends.back()) + piece.count);
+  return ends;
+}
+
 template <class Id>
 class WindowsSource final : public Source {
  public:
@@ -32,7 +38,8 @@ class WindowsSource final : public Source {
       : sequence_(std::move(sequence)),
         windows_(windows),
         vocabulary_(vocabulary),
-        size_((sequence_.count - windows.length - 1) / windows.stride + 1),
+        ends_(ends_of(sequence_.pieces)),
+        size_((ends_.back() - windows.length - 1) / windows.stride + 1),
         fields_{{"x", DType::int64, {windows.length}}, {"y", DType::int64, {windows.length}}} {}
 
   const std::vector<Field>& fields() const override { return fields_; }
@@ -60,7 +67,8 @@ class WindowsSource final : public Source {
   void read_ids(std::int64_t first, std::int64_t count, std::byte* out) const {
     std::array<Id, 4096> buffer;
     while (count > 0) {
-      const std::int64_t some = std::min<std::int64_t>(count, buffer.size());
+      const std::int64_t left = ends_[piece_of(first)] - first;
+      const std::int64_t some = std::min({count, std::ssize(buffer), left});
       const auto ids = std::span(buffer).first(static_cast<std::size_t>(some));
       sequence_.file->copy(byte_of(first), std::as_writable_bytes(ids));
       if (vocabulary_) check(ids, first);
@@ -71,26 +79,39 @@ class WindowsSource final : public Source {
     }
   }
 
+  // The piece that has the id of that number.
+  std::size_t piece_of(std::int64_t id) const {
+    return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), id) -
+                                    ends_.begin());
+  }
+
   std::size_t byte_of(std::int64_t id) const {
-    return sequence_.begin + static_cast<std::size_t>(id) * sizeof(Id);
+    const std::size_t piece = piece_of(id);
+    const std::int64_t first = ends_[piece] - sequence_.pieces[piece].count;
+    return sequence_.pieces[piece].begin + static_cast<std::size_t>(id - first) * sizeof(Id);
   }
 
   // `first` is the number of the first id.
   void check(std::span<const Id> ids, std::int64_t first) const {
-    Id largest = 0;
-    for (const Id id : ids) largest = std::max(largest, id);
-    if (largest < *vocabulary_) return;
-    const auto wrong =
-        std::find_if(ids.begin(), ids.end(), [&](Id id) { return id >= *vocabulary_; });
-    throw UserError("'" + sequence_.file->path().string() + "': byte " +
-                    std::to_string(byte_of(first + (wrong - ids.begin()))) + ": id " +
-                    std::to_string(*wrong) + "; a vocabulary of " + std::to_string(*vocabulary_) +
-                    " has ids below that");
+    const auto is_known = [most = *vocabulary_](Id id) {
+      const auto wide = static_cast<std::int64_t>(id);
+      return wide >= 0 && wide < most;
+    };
+    bool all_known = true;  // without a branch in the loop, which is faster
+    for (const Id id : ids) all_known &= is_known(id);
+    if (all_known) return;
+    const auto wrong = std::find_if_not(ids.begin(), ids.end(), is_known);
+    throw UserError(
+        "'" + sequence_.file->path().string() + "': byte " +
+        std::to_string(byte_of(first + (wrong - ids.begin()))) + ": id " + std::to_string(*wrong) +
+        "; a vocabulary of " + std::to_string(*vocabulary_) +
+        (static_cast<std::int64_t>(*wrong) < 0 ? " has ids from 0 on" : " has ids below that"));
   }
 
   Sequence sequence_;
   Windows windows_;
   std::optional<std::int64_t> vocabulary_;
+  std::vector<std::int64_t> ends_;  // of each piece: the number of the id behind it
   std::int64_t size_;
   std::vector<Field> fields_;
 };
@@ -99,24 +120,32 @@ class WindowsSource final : public Source {
 
 std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& windows,
                                             std::optional<std::int64_t> vocabulary) {
-  if (sequence.count <= windows.length) {
+  const std::vector<std::int64_t> ends = ends_of(sequence.pieces);
+  const std::int64_t count = ends.empty() ? 0 : ends.back();
+  if (count <= windows.length) {
     throw UserError("'" + sequence.file->path().string() + "': holds " +
-                    counted(sequence.count, sequence.width == 1 ? "byte" : "token") +
+                    counted(count, sequence.type == IdType::uint8 ? "byte" : "token") +
                     ", too few for one sample: length " + std::to_string(windows.length) +
                     " and one more for y");
   }
-  switch (sequence.width) {
-    case 1:
-      return std::make_unique<WindowsSource<std::uint8_t>>(std::move(sequence), windows,
-                                                           vocabulary);
-    case 2:
-      return std::make_unique<WindowsSource<std::uint16_t>>(std::move(sequence), windows,
-                                                            vocabulary);
-    default:
-      assert(sequence.width == 4);
-      return std::make_unique<WindowsSource<std::uint32_t>>(std::move(sequence), windows,
-                                                            vocabulary);
+  const auto make = [&]<class Id>(Id) -> std::unique_ptr<Source> {
+    return std::make_unique<WindowsSource<Id>>(std::move(sequence), windows, vocabulary);
+  };
+  switch (sequence.type) {
+    case IdType::uint8:
+      return make(std::uint8_t{});
+    case IdType::uint16:
+      return make(std::uint16_t{});
+    case IdType::uint32:
+      return make(std::uint32_t{});
+    case IdType::int16:
+      return make(std::int16_t{});
+    case IdType::int32:
+      return make(std::int32_t{});
+    case IdType::int64:
+      return make(std::int64_t{});
   }
+  __builtin_unreachable();
 }
 
 OptionKey length_key() {

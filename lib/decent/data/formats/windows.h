@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "decent/core/file.h"
 #include "decent/core/options.h"
@@ -12,12 +14,20 @@
 
 namespace decent {
 
-/// The ids of a file, which are stored one after another.
+/// The type of stored ids, little-endian.
+enum class IdType : std::uint8_t { uint8, uint16, uint32, int16, int32, int64 };
+
+/// Ids that are stored one after another.
+struct Piece {
+  std::size_t begin = 0;  // byte of the first
+  std::int64_t count = 0;
+};
+
+/// The ids of a file: those of its pieces, one piece after another.
 struct Sequence {
   std::shared_ptr<const MappedFile> file;
-  std::size_t begin = 0;  // byte of the first
-  std::size_t width = 1;  // bytes of each: 1, 2 or 4, unsigned and little-endian
-  std::int64_t count = 0;
+  IdType type = IdType::uint8;
+  std::vector<Piece> pieces;
   std::string note = {};  // on how the ids are read; or empty
 };
 

@@ -15,26 +15,6 @@
 namespace decent {
 namespace {
 
-struct MemberName {
-  std::string key, ending;
-};
-
-// As webdataset's base_plus_ext: the key ends at the first dot of the file's name. Nothing for a
-// name without a key or without a dot.
-std::optional<MemberName> member_name(std::string_view name) {
-  const std::size_t begin = name.rfind('/') == name.npos ? 0 : name.rfind('/') + 1;
-  const std::size_t dot = name.find('.', begin);
-  if (dot == name.npos || dot == begin) return std::nullopt;
-  return MemberName{std::string(name.substr(0, dot)),
-                    lower_case(std::string(name.substr(dot + 1)))};
-}
-
-// The members `__name__` and those of a folder of such a name, which webdataset skips.
-bool is_about_the_shard(std::string_view name) {
-  const std::string_view first = name.substr(0, name.find('/'));
-  return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
-}
-
 class ShardReader {
  public:
   ShardReader(std::span<const std::byte> archive, const std::string& file,
@@ -50,8 +30,7 @@ class ShardReader {
 
  private:
   void add(const TarMember& member) {
-    if (is_about_the_shard(member.name)) return;
-    const auto name = member_name(member.name);
+    const auto name = name_in_sample(member.name);
     if (!name) return;
     if (endings_.empty() || name->key != key_) begin_sample(name->key);
     if (std::find(endings_.begin(), endings_.end(), name->ending) != endings_.end())
@@ -74,7 +53,7 @@ class ShardReader {
   void end_sample() {
     if (endings_.empty()) return;
     if (sample_.name.empty())
-      wrong_sample("it has no image, ." + join(reading_.images, " or .") + has());
+      wrong_sample("it has no image, ." + join(reading_.images, " or .") + has() + advice_on_ids());
     if (reading_.label && !label_) {
       wrong_sample("it has no label, ." + *reading_.label + has() +
                    " (`label` names the ending; null: there are no labels)");
@@ -129,6 +108,11 @@ class ShardReader {
                              std::to_string(most));
   }
 
+  std::string advice_on_ids() const {
+    const bool has_array = std::find(endings_.begin(), endings_.end(), "npy") != endings_.end();
+    return has_array ? "; `format: tokens` reads shards of token ids" : "";
+  }
+
   std::string has() const {
     constexpr std::size_t kShown = 8;
     return "; its neighbouring members end in " + on_one_line(some_of(endings_, kShown));
@@ -154,11 +138,6 @@ class ShardReader {
 };
 
 }  // namespace
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  return text;
-}
 
 std::vector<ShardSample> read_tar_shard(std::span<const std::byte> archive, const std::string& file,
                                         const ShardReading& reading) {

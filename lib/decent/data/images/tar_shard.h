@@ -11,9 +11,6 @@
 
 namespace decent {
 
-/// The text with its ASCII letters in lower case, in which endings are compared.
-std::string lower_case(std::string text);
-
 /// Which members of a sample are read. Endings are in lower case, without the dot in front.
 struct ShardReading {
   std::vector<std::string> images;           // endings of which a sample has exactly one

@@ -14,6 +14,7 @@
 #include "decent/core/host.h"
 #include "decent/core/text.h"
 #include "decent/data/built_in.h"
+#include "decent/data/formats/tar.h"
 #include "decent/data/images/images_source.h"
 #include "decent/data/images/tar_shard.h"
 #include "decent/data/shards.h"
