@@ -44,9 +44,8 @@ Table<OptimizerRecipe> make_optimizer_table() {
 const std::vector<NamedOptions>& links() {
   static const std::vector<NamedOptions> all = [] {
     std::vector<NamedOptions> rows = schedule_table();
-    std::erase_if(rows, [](const NamedOptions& row) {
-      return row.name == "chain" || schedule_follows_evaluations(row.name);
-    });
+    std::erase_if(rows,
+                  [](const NamedOptions& row) { return !schedule_fits_into_chain(row.name); });
     return rows;
   }();
   return all;

@@ -40,6 +40,11 @@ void SourceOfRows::read(std::size_t field, std::span<const std::int64_t> indices
   read_fields(indices, outs);
 }
 
+void SourceOfRows::read_fields(std::span<const std::int64_t> indices,
+                               std::span<std::byte* const> outs) const {
+  Source::read_fields(indices, outs);
+}
+
 HostArray Source::read_one(std::size_t field, std::int64_t index) const {
   std::vector<HostArray> sample(fields().size());
   read_one({&field, 1}, index, sample);

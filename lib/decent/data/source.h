@@ -116,6 +116,7 @@ class Source {
 class SourceOfRows : public Source {
  public:
   void read(std::size_t field, std::span<const std::int64_t> indices, std::byte* out) const final;
+  /// Sources implement it; this part of it reads the fields one by one.
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override = 0;
 };

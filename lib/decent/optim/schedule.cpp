@@ -64,4 +64,8 @@ Options schedule_arguments(std::string_view name, const ScheduleOptions& options
 
 bool schedule_follows_evaluations(std::string_view name) { return row(name).follows_evaluations; }
 
+bool schedule_fits_into_chain(std::string_view name) {
+  return name != "chain" && !schedule_follows_evaluations(name);
+}
+
 }  // namespace decent

@@ -105,4 +105,7 @@ Options schedule_arguments(std::string_view name, const ScheduleOptions& options
 /// Whether the schedule depends on evaluations. Throws UserError for an unknown name.
 bool schedule_follows_evaluations(std::string_view name);
 
+/// Whether the schedule may be one of a chain. Throws UserError for an unknown name.
+bool schedule_fits_into_chain(std::string_view name);
+
 }  // namespace decent

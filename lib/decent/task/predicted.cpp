@@ -18,7 +18,7 @@ at::Tensor wide(const at::Tensor& output) {
   return output.scalar_type() == at::kDouble ? output : output.to(at::kFloat);
 }
 
-Predicted on_host(Predicted predicted) {
+Predicted on_host(const Predicted& predicted) {
   const auto host = [](const at::Tensor& tensor, at::ScalarType type) {
     return tensor.defined() ? tensor.to(at::kCPU, type).contiguous() : tensor;
   };

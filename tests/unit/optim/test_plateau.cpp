@@ -74,6 +74,9 @@ TEST(Plateau, IsAScheduleOfItsRate) {
   EXPECT_EQ(schedule(3), 0.25);
   EXPECT_TRUE(schedule_follows_evaluations("plateau"));
   EXPECT_FALSE(schedule_follows_evaluations("linear"));
+  EXPECT_TRUE(schedule_fits_into_chain("linear"));
+  EXPECT_FALSE(schedule_fits_into_chain("plateau"));
+  EXPECT_FALSE(schedule_fits_into_chain("chain"));
 }
 
 TEST(Plateau, RefusesWhatIsOutOfRange) {

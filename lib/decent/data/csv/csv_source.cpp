@@ -86,7 +86,8 @@ class CsvSource final : public SourceOfRows {
     Row row{.x = outs[kX],
             .y = first_own_ > kY ? outs[kY] : nullptr,
             .own = {outs.begin() + static_cast<std::ptrdiff_t>(first_own_), outs.end()}};
-    if (row.x != nullptr && row.y != nullptr && shared_) return Source::read_fields(indices, outs);
+    if (row.x != nullptr && row.y != nullptr && shared_)
+      return SourceOfRows::read_fields(indices, outs);
     row.end = std::max(row.x == nullptr ? 0 : ends_[kX], row.y == nullptr ? 0 : ends_[kY]);
     for (std::size_t i = 0; i < row.own.size(); ++i)
       if (row.own[i] != nullptr) row.end = std::max(row.end, table_.layout.fields[i] + 1);

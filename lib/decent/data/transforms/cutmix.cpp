@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "decent/core/text.h"
 #include "decent/data/transforms/built_in.h"
@@ -12,21 +14,12 @@
 namespace decent {
 namespace {
 
-// From `begin` to before `end`, in pixels.
-struct BoxSide {
-  std::int64_t begin, end;
-
-  std::int64_t size() const { return end - begin; }
-};
-
-struct Box {
-  BoxSide columns, rows;
-};
-
-// The part of [middle - half, middle + half) that is in the image.
-BoxSide side_around(std::int64_t middle, double half, std::int64_t extent) {
+// Begin and size of the part of [middle - half, middle + half) that is in the image.
+std::pair<std::int64_t, std::int64_t> side_around(std::int64_t middle, double half,
+                                                  std::int64_t extent) {
   const auto reach = static_cast<std::int64_t>(half);
-  return {std::max<std::int64_t>(middle - reach, 0), std::min(middle + reach, extent)};
+  const std::int64_t begin = std::max<std::int64_t>(middle - reach, 0);
+  return {begin, std::min(middle + reach, extent) - begin};
 }
 
 class Cutmix final : public Mixing {
@@ -49,39 +42,36 @@ class Cutmix final : public Mixing {
 
   void mix_input(std::span<const float> in, std::span<float> out, std::int64_t samples,
                  SampleRandom random) const override {
-    const Box box = draw_box(random);
+    const ImagePart box = draw_box(random);
     const std::size_t each = in.size() / static_cast<std::size_t>(samples);
-    const auto plane = static_cast<std::size_t>(size_.height * size_.width);
+    const std::int64_t channels = std::ssize(in) / samples / (size_.height * size_.width);
     std::copy(in.begin(), in.end(), out.begin());
     const float* partner = in.data() + (in.size() - each);
     for (std::size_t begin = 0; begin < in.size(); begin += each) {
-      for (std::size_t channel = 0; channel < each; channel += plane)
-        paste(partner + channel, out.data() + begin + channel, box);
+      float* const own = out.data() + begin;
+      for_each_row(channels, size_, box, [&](std::int64_t row) {
+        std::copy_n(partner + row, box.size.width, own + row);
+      });
       partner = in.data() + begin;
     }
   }
 
   double kept_share(SampleRandom random) const override {
-    const Box box = draw_box(random);
-    return 1 - static_cast<double>(box.columns.size() * box.rows.size()) /
+    const ImageSize box = draw_box(random).size;
+    return 1 - static_cast<double>(box.width * box.height) /
                    static_cast<double>(size_.height * size_.width);
   }
 
   // A box whose area is the share of the image that Beta(alpha, alpha) gives the other sample, cut
   // off at the border of the image.
-  Box draw_box(SampleRandom& random) const {
+  ImagePart draw_box(SampleRandom& random) const {
     const double half = 0.5 * std::sqrt(1 - draw_weight(random));
     const std::int64_t x = random.integer(size_.width);
     const std::int64_t y = random.integer(size_.height);
-    return {side_around(x, half * static_cast<double>(size_.width), size_.width),
-            side_around(y, half * static_cast<double>(size_.height), size_.height)};
-  }
-
-  void paste(const float* from, float* to, const Box& box) const {
-    for (std::int64_t y = box.rows.begin; y < box.rows.end; ++y) {
-      const std::int64_t at = y * size_.width + box.columns.begin;
-      std::copy_n(from + at, box.columns.size(), to + at);
-    }
+    const auto [left, width] = side_around(x, half * static_cast<double>(size_.width), size_.width);
+    const auto [top, height] =
+        side_around(y, half * static_cast<double>(size_.height), size_.height);
+    return {top, left, {height, width}};
   }
 
   ImageSize size_;

@@ -28,20 +28,19 @@ class Cutout final : public FieldTransform {
 
   void change(HostArray& array, SampleRandom& random) const override {
     if (!random.chance(probability_)) return;
-    const ImageShape shape(array.shape);
-    const Range rows = range(shape.height, size_.height, random);
-    const Range columns = range(shape.width, size_.width, random);
-    float* plane = array.as<float>().data();
-    for (std::int64_t c = 0; c < shape.channels; ++c, plane += shape.height * shape.width) {
-      for (std::int64_t y = rows.begin; y < rows.end; ++y) {
-        float* row = plane + y * shape.width;
-        std::fill(row + columns.begin, row + columns.end, fill_);
-      }
-    }
+    const ImageSize whole = size_of_image(array.shape);
+    const Range rows = range(whole.height, size_.height, random);
+    const Range columns = range(whole.width, size_.width, random);
+    const ImagePart hole{rows.begin, columns.begin, {rows.size(), columns.size()}};
+    float* const values = array.as<float>().data();
+    for_each_row(array.shape[0], whole, hole,
+                 [&](std::int64_t row) { std::fill_n(values + row, hole.size.width, fill_); });
   }
 
   struct Range {
     std::int64_t begin, end;
+
+    std::int64_t size() const { return end - begin; }
   };
   static Range range(std::int64_t extent, std::int64_t hole, SampleRandom& random) {
     const std::int64_t begin = random.integer(extent) - hole / 2;

@@ -1,6 +1,7 @@
 #include "decent/data/transforms/image_pass.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -51,6 +52,20 @@ Bounds bounds_of(const Options& options, const std::string& key, const std::stri
 ImageSize with_shorter_side(ImageSize size, std::int64_t shorter) {
   if (size.width <= size.height) return {shorter * size.height / size.width, shorter};
   return {shorter, shorter * size.width / size.height};
+}
+
+std::array<double, 2> draw_sides(ImageSize whole, Bounds share, Bounds ratio,
+                                 SampleRandom& random) {
+  const double area = static_cast<double>(whole.height) * static_cast<double>(whole.width) *
+                      random.uniform(share.low, share.high);
+  const double drawn = std::exp(random.uniform(std::log(ratio.low), std::log(ratio.high)));
+  return {std::nearbyint(std::sqrt(area * drawn)), std::nearbyint(std::sqrt(area / drawn))};
+}
+
+ImagePart anywhere_in(ImageSize whole, ImageSize part, SampleRandom& random) {
+  const std::int64_t top = random.integer(whole.height - part.height + 1);
+  const std::int64_t left = random.integer(whole.width - part.width + 1);
+  return {top, left, part};
 }
 
 void resize_part(HostArray& image, const ImagePart& part, ImageSize size) {

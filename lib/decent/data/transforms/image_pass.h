@@ -2,12 +2,14 @@
 // Sizes of images, and operations on an image of float32 [channels, height, width], that several
 // transforms share.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "decent/core/options.h"
 #include "decent/data/source.h"
+#include "decent/data/transforms/sample_random.h"
 
 namespace decent {
 
@@ -44,6 +46,24 @@ struct ImagePart {
 /// The size of an image of shape [channels, height, width].
 inline ImageSize size_of_image(const std::vector<std::int64_t>& shape) {
   return {shape.at(1), shape.at(2)};
+}
+
+/// Two sides of random length, in whole numbers of pixels, which may be none or more than `whole`
+/// has: their product is a share of the area in `share`, the ratio of the first to the second one
+/// is in `ratio`.
+std::array<double, 2> draw_sides(ImageSize whole, Bounds share, Bounds ratio, SampleRandom& random);
+
+/// A part of that size, anywhere in the image.
+ImagePart anywhere_in(ImageSize whole, ImageSize part, SampleRandom& random);
+
+/// Calls work(the number of the row's first element) for every row of the part, which lies inside
+/// the image, in every channel.
+template <typename Work>
+void for_each_row(std::int64_t channels, ImageSize whole, const ImagePart& part, const Work& work) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t y = part.top; y < part.top + part.size.height; ++y)
+      work((c * whole.height + y) * whole.width + part.left);
+  }
 }
 
 /// Replaces the image by that part, resized to `size`. A whole image that already has the size is

@@ -34,15 +34,11 @@ class RandomErasing final : public FieldTransform {
     if (!random.chance(probability_)) return;
     const std::optional<ImagePart> part = part_of(size_of_image(array.shape), random);
     if (!part) return;
-    const ImageShape shape(array.shape);
-    float* plane = array.as<float>().data();
-    for (std::int64_t c = 0; c < shape.channels; ++c, plane += shape.height * shape.width) {
-      for (std::int64_t y = 0; y < part->size.height; ++y) {
-        float* row = plane + (part->top + y) * shape.width + part->left;
-        for (std::int64_t x = 0; x < part->size.width; ++x)
-          row[x] = value_ ? *value_ : static_cast<float>(random.normal());
-      }
-    }
+    float* const values = array.as<float>().data();
+    for_each_row(array.shape[0], size_of_image(array.shape), *part, [&](std::int64_t row) {
+      for (std::int64_t x = 0; x < part->size.width; ++x)
+        values[row + x] = value_ ? *value_ : static_cast<float>(random.normal());
+    });
   }
 
   // Nothing after ten attempts whose part was not smaller than the image.
@@ -51,15 +47,10 @@ class RandomErasing final : public FieldTransform {
     const auto height = static_cast<double>(whole.height);
     const auto width = static_cast<double>(whole.width);
     for (int i = 0; i < kAttempts; ++i) {
-      const double area = height * width * random.uniform(scale_.low, scale_.high);
-      const double ratio = std::exp(random.uniform(std::log(ratio_.low), std::log(ratio_.high)));
-      const double h = std::nearbyint(std::sqrt(area * ratio));
-      const double w = std::nearbyint(std::sqrt(area / ratio));
+      const auto [h, w] = draw_sides(whole, scale_, ratio_, random);
       if (h >= height || w >= width) continue;
-      const ImageSize size{static_cast<std::int64_t>(h), static_cast<std::int64_t>(w)};
-      const std::int64_t top = random.integer(whole.height - size.height + 1);
-      const std::int64_t left = random.integer(whole.width - size.width + 1);
-      return ImagePart{top, left, size};
+      return anywhere_in(whole, {static_cast<std::int64_t>(h), static_cast<std::int64_t>(w)},
+                         random);
     }
     return std::nullopt;
   }

@@ -69,15 +69,10 @@ class RandomResizedCrop final : public FieldTransform {
     const auto height = static_cast<double>(whole.height);
     const auto width = static_cast<double>(whole.width);
     for (int i = 0; i < kAttempts; ++i) {
-      const double area = height * width * random.uniform(scale_.low, scale_.high);
-      const double ratio = std::exp(random.uniform(std::log(ratio_.low), std::log(ratio_.high)));
-      const double h = std::nearbyint(std::sqrt(area / ratio));
-      const double w = std::nearbyint(std::sqrt(area * ratio));
+      const auto [w, h] = draw_sides(whole, scale_, ratio_, random);
       if (h < 1 || w < 1 || h > height || w > width) continue;
-      const ImageSize part{static_cast<std::int64_t>(h), static_cast<std::int64_t>(w)};
-      const std::int64_t top = random.integer(whole.height - part.height + 1);
-      const std::int64_t left = random.integer(whole.width - part.width + 1);
-      return {top, left, part};
+      return anywhere_in(whole, {static_cast<std::int64_t>(h), static_cast<std::int64_t>(w)},
+                         random);
     }
     return middle_of(whole);
   }

@@ -28,7 +28,7 @@ std::vector<Part> parts_of(const ScheduleOptions& of) {
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < of.chain.size(); ++i) {
     const ScheduleLink& link = of.chain[i];
-    if (link.name == "chain" || schedule_follows_evaluations(link.name))
+    if (!schedule_fits_into_chain(link.name))
       throw UserError(name_of(of, i) + " cannot be a part of a chain");
     const bool is_last = i + 1 == of.chain.size();
     if (!link.steps && !is_last)
