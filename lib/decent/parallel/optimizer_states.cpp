@@ -19,22 +19,24 @@ Matrix matrix_of(const at::Tensor& parameter, const ParameterSettings& settings)
 }  // namespace
 
 OptimizerStates::OptimizerStates(const Replica& replica, const TrainingOptions& options)
-    : replica_(replica),
-      names_(options.update ? options.update->state_names() : std::vector<std::string>()),
-      updates_(replica.parameters().size()) {
+    : replica_(replica), update_(options.update), updates_(replica.parameters().size()) {
   for (const auto& [name, tensor] : replica.parameters()) {
     const ParameterSettings& its = settings_.emplace_back(options.settings_of(name, tensor));
-    const Matrix& matrix = matrices_.emplace_back(matrix_of(tensor, its));
-    step_scales_.push_back(its.lr_scale *
-                           (options.update ? options.update->step_scale(matrix) : 1.0));
+    matrices_.push_back(matrix_of(tensor, its));
   }
   for (const Bucket& bucket : replica.buckets()) {
     Arrays& arrays = buckets_.emplace_back();
-    for (std::size_t i = 0; i < names_.size(); ++i) {
+    for (std::size_t i = 0; update_ && i < update_->state_names().size(); ++i) {
       arrays.tensors.push_back(at::zeros_like(bucket.x));
       arrays.pointers.push_back(arrays.tensors.back().data_ptr());
     }
   }
+}
+
+// How large the steps of a parameter are, in learning rates.
+double OptimizerStates::step_scale(std::size_t parameter) const {
+  const double of_its_shape = update_ ? update_->step_scale(matrices_[parameter]) : 1.0;
+  return settings_[parameter].lr_scale * of_its_shape;
 }
 
 std::vector<std::vector<LrScaleFrom>> OptimizerStates::lr_scales() const {
@@ -42,7 +44,7 @@ std::vector<std::vector<LrScaleFrom>> OptimizerStates::lr_scales() const {
   for (const Bucket& bucket : replica_.buckets()) {
     auto& scales = all.emplace_back();
     for (std::size_t i = 0; i < bucket.parameters.size(); ++i)
-      scales.push_back({bucket.offsets[i], step_scales_[bucket.parameters[i]]});
+      scales.push_back({bucket.offsets[i], step_scale(bucket.parameters[i])});
   }
   return all;
 }
@@ -73,10 +75,10 @@ void OptimizerStates::add_to(NamedTensors& state, std::size_t bucket, std::size_
   const Bucket& flat = replica_.buckets()[bucket];
   const std::size_t p = flat.parameters[i];
   const auto& [name, x] = replica_.parameters()[p];
-  for (std::size_t s = 0; s < names_.size(); ++s) {
-    const at::Tensor& array = buckets_[bucket].tensors[s];
-    state.emplace_back(optimizer_tensor_name(name, names_[s]),
-                       array.as_strided(x.sizes(), x.strides(), flat.offsets[i]));
+  const std::vector<at::Tensor>& arrays = buckets_[bucket].tensors;
+  for (std::size_t s = 0; s < arrays.size(); ++s) {
+    state.emplace_back(optimizer_tensor_name(name, update_->state_names()[s]),
+                       arrays[s].as_strided(x.sizes(), x.strides(), flat.offsets[i]));
   }
   state.emplace_back(update_count_name(name), at::scalar_tensor(updates_[p], at::kLong));
 }

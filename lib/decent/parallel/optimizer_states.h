@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,18 +43,19 @@ class OptimizerStates {
   void restore(const std::function<const at::Tensor&(const std::string& name)>& find);
 
  private:
+  double step_scale(std::size_t parameter) const;
+
   struct Arrays {
     std::vector<at::Tensor> tensors;  // one per state, [numel of the bucket]
     std::vector<void*> pointers;
   };
 
   const Replica& replica_;
-  std::vector<std::string> names_;           // of the states
-  std::vector<Arrays> buckets_;              // by bucket
-  std::vector<ParameterSettings> settings_;  // by parameter
-  std::vector<Matrix> matrices_;             // by parameter
-  std::vector<double> step_scales_;          // by parameter: the size of its steps
-  std::vector<std::int64_t> updates_;        // by parameter
+  std::shared_ptr<const BucketUpdate> update_;  // may be null
+  std::vector<Arrays> buckets_;                 // by bucket
+  std::vector<ParameterSettings> settings_;     // by parameter
+  std::vector<Matrix> matrices_;                // by parameter
+  std::vector<std::int64_t> updates_;           // by parameter
 };
 
 }  // namespace decent
