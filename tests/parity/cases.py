@@ -241,6 +241,9 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("fp16-sgd", 3, "spiked", scaler=SCALER, optimizer=SLOW_SGD),
         _all_reduce("bf16-mlp", 2, "mlp", comm_dtype="bf16"),
         _all_reduce("bf16-cnn", 3, "cnn", comm_dtype="bf16", optimizer=SGD),
+        # Workers of one machine each sum up a part of a bucket; in one bucket the parts end inside a matrix.
+        _all_reduce("muon-parts-mlp", 2, "mlp", optimizer=MUON, bucket_mb=25.0, min_buckets=1),
+        _all_reduce("muon-parts-gpt", 3, "gpt", optimizer=MUON, bucket_mb=25.0, min_buckets=1),
     ]
     return cases + (_more_all_reduce_cases() if ALL else [])
 

@@ -49,6 +49,8 @@ class RuleUpdate final : public BucketUpdate {
 
   bool steps_bounded_by_lr() const override { return Rule::kStepBoundedByLr; }
 
+  bool needs_whole_parameters() const override { return rules::HasMatrixStep<Rule>; }
+
   double step_scale(const Matrix& matrix) const override {
     if constexpr (rules::HasMatrixStep<Rule>) return Rule::step_scale(options_, matrix);
     return 1;

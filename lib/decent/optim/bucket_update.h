@@ -93,6 +93,8 @@ class BucketUpdate {
   /// Whether no gradient, however large, moves a weight by more than a few learning rates in one
   /// step. Modulo exchanges need this.
   virtual bool steps_bounded_by_lr() const { return false; }
+  /// Whether a slice with a gradient must be a whole parameter.
+  virtual bool needs_whole_parameters() const { return false; }
   /// How large the steps of a parameter with this shape are, in those of other parameters.
   virtual double step_scale(const Matrix& /*matrix*/) const { return 1; }
 };

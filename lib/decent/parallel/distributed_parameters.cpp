@@ -54,6 +54,7 @@ struct DistributedParameters::Parts {
   Parts(const std::shared_ptr<Communicator>& communicator, const Replica& replica,
         const DistributedDataParallelOptions& options)
       : exchange(communicator, replica, gradient_type(options.comm_dtype), options.weight,
+                 options.training.update && options.training.update->needs_whole_parameters(),
                  options.training.trace),
         arrivals(replica.buckets()),
         places(replica.parameters().size()),

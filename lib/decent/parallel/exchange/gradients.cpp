@@ -69,11 +69,12 @@ ExchangeCosts gradient_costs(GradientType type, int workers) {
 
 GradientExchange::GradientExchange(std::shared_ptr<Communicator> communicator,
                                    const Replica& replica, GradientType type, double weight,
-                                   std::shared_ptr<Trace> trace)
+                                   bool whole_parameters, std::shared_ptr<Trace> trace)
     : communicator_(std::move(communicator)),
       replica_(replica),
       type_(type),
       factor_(weight / communicator_->size()),
+      whole_parameters_(whole_parameters),
       trace_(std::move(trace)),
       read_in_place_(all_read_in_place(*communicator_)),
       buckets_(replica.buckets().size()) {}
@@ -189,7 +190,8 @@ bool GradientExchange::receive(std::size_t bucket) {
   }
   own.parts = own.sum->parts();
   own.present = used(bucket);
-  if (type_ == GradientType::as_computed) return true;
+  const bool in_place = !whole_parameters_ || own.parts.size() == 1;
+  if (type_ == GradientType::as_computed && in_place) return true;
   join_parts(bucket);
   own.parts = {{.begin = 0, .values = own.gradients}};
   return true;

@@ -42,9 +42,10 @@ ExchangeCosts gradient_costs(GradientType type, int workers);
 class GradientExchange {
  public:
   /// `replica` must outlive it. `weight`: of this worker in the mean; those of all workers have the
-  /// mean 1.
+  /// mean 1. With `whole_parameters`, wait() gives the gradient of a parameter in one piece.
   GradientExchange(std::shared_ptr<Communicator> communicator, const Replica& replica,
-                   GradientType type, double weight, std::shared_ptr<Trace> trace);
+                   GradientType type, double weight, bool whole_parameters,
+                   std::shared_ptr<Trace> trace);
 
   /// Copies the gradient of the parameter at `place` of `bucket` into the message. Afterwards the
   /// gradient is not needed any more. Throws UserError for a sparse gradient.
@@ -89,6 +90,7 @@ class GradientExchange {
   const Replica& replica_;
   GradientType type_;
   double factor_;  // of gradients that are sent
+  bool whole_parameters_;
   std::shared_ptr<Trace> trace_;
   bool read_in_place_;  // by all other workers
   std::vector<OfBucket> buckets_;
