@@ -243,7 +243,7 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("bf16-cnn", 3, "cnn", comm_dtype="bf16", optimizer=SGD),
         # Workers of one machine each sum up a part of a bucket; in one bucket the parts end inside a matrix.
         _all_reduce("muon-parts-mlp", 2, "mlp", optimizer=MUON, bucket_mb=25.0, min_buckets=1),
-        _all_reduce("muon-parts-gpt", 3, "gpt", optimizer=MUON, bucket_mb=25.0, min_buckets=1),
+        _all_reduce("muon-parts-gpt", 3, "gpt", optimizer={**MUON, "lr": 0.02}, bucket_mb=25.0, min_buckets=1),
     ]
     return cases + (_more_all_reduce_cases() if ALL else [])
 
