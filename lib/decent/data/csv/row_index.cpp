@@ -15,11 +15,11 @@ void RowIndex::add(std::size_t offset, std::int64_t line) {
   ++size_;
 }
 
-const RowIndex::Mark* RowIndex::mark_of(std::int64_t row) const {
+const RowIndex::Mark& RowIndex::mark_of(std::int64_t row) const {
   const auto next =
       std::upper_bound(marks_.begin(), marks_.end(), row,
                        [](std::int64_t wanted, const Mark& mark) { return wanted < mark.row; });
-  return &*std::prev(next);
+  return *std::prev(next);
 }
 
 std::string_view RowIndex::rows_from(const Mark& mark, std::string& buffer) const {

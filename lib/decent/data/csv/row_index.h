@@ -48,11 +48,11 @@ class RowIndex {
     const Mark* mark = nullptr;
     std::int64_t next = 0;  // the row that `reader` reads next
     for (const std::int64_t number : numbers) {
-      const Mark* its = mark_of(number);
-      if (its != mark || number < next) {
-        mark = its;
-        next = mark->row;
-        reader.emplace(rows_from(*mark, buffer), format_, file_->name(), mark->line);
+      const Mark& its = mark_of(number);
+      if (&its != mark || number < next) {
+        mark = &its;
+        next = its.row;
+        reader.emplace(rows_from(its, buffer), format_, file_->name(), its.line);
       }
       for (; next < number; ++next) {
         begin_row(*reader);
@@ -78,7 +78,7 @@ class RowIndex {
   };
 
   void add(std::size_t offset, std::int64_t line);
-  const Mark* mark_of(std::int64_t row) const;
+  const Mark& mark_of(std::int64_t row) const;
   std::string_view rows_from(const Mark& mark, std::string& buffer) const;
   static void begin_row(CellReader& reader) {
     if (!reader.next_row()) throw_changed(reader);

@@ -110,7 +110,7 @@ std::vector<Field> fields_of(const PairsOptions& options) {
 
 class PairsSource final : public SourceOfRows {
  public:
-  PairsSource(std::shared_ptr<const csv::TextFile> file, const PairsOptions& options,
+  PairsSource(const std::shared_ptr<const csv::TextFile>& file, const PairsOptions& options,
               std::shared_ptr<const Tokenizer> tokenizer)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
