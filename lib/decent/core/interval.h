@@ -20,18 +20,20 @@ struct Interval {
     if (low && !(low_open ? number > *low : number >= *low)) return false;
     return !high || (high_open ? number < *high : number <= *high);
   }
-  /// " >= 1", " in [0, 1)", or nothing for all numbers.
+  /// " >= 1", " <= 0", " in [0, 1)", or nothing for all numbers.
   std::string text() const {
     if (low && high) {
       return std::string(" in ") + (low_open ? "(" : "[") + number_text(*low) + ", " +
              number_text(*high) + (high_open ? ")" : "]");
     }
     if (low) return (low_open ? " > " : " >= ") + number_text(*low);
+    if (high) return (high_open ? " < " : " <= ") + number_text(*high);
     return "";
   }
 };
 
 constexpr Interval at_least(double low) { return {.low = low}; }
+constexpr Interval at_most(double high) { return {.high = high}; }
 constexpr Interval above(double low) { return {.low = low, .low_open = true}; }
 /// Both ends included.
 constexpr Interval within(double low, double high) { return {.low = low, .high = high}; }

@@ -30,6 +30,20 @@ void step_matrices(const BucketStep& step, const MatrixStep& how) {
   }
 }
 
+// Mixes, and returns what is left of the step.
+template <class MixOnly>
+BucketStep mixed_first(const BucketStep& step, const MixOnly& mix_only) {
+  std::vector<BucketSlice> slices(step.slices.begin(), step.slices.end());
+  for (BucketSlice& slice : slices) slice.grad = nullptr;
+  BucketStep first = step;
+  first.slices = slices;
+  first.written = nullptr;
+  if (step.mixing.mixes()) mix_only(first);
+  BucketStep rest = step;
+  rest.mixing = {};
+  return rest;
+}
+
 // A rule with its options. It computes the coefficients, and the kernels do the rest.
 template <class Rule>
 class RuleUpdate final : public BucketUpdate {
@@ -49,7 +63,11 @@ class RuleUpdate final : public BucketUpdate {
 
   bool steps_bounded_by_lr() const override { return Rule::kStepBoundedByLr; }
 
-  bool needs_whole_parameters() const override { return rules::HasMatrixStep<Rule>; }
+  bool is_factored() const override { return rules::HasFactoredStep<Rule>; }
+
+  bool needs_whole_parameters() const override {
+    return rules::HasMatrixStep<Rule> || is_factored();
+  }
 
   double step_scale(const Matrix& matrix) const override {
     if constexpr (rules::HasMatrixStep<Rule>) return Rule::step_scale(options_, matrix);
@@ -58,20 +76,40 @@ class RuleUpdate final : public BucketUpdate {
 
   void apply(const BucketStep& step) const override {
     if constexpr (rules::HasMatrixStep<Rule>) step_matrices(step, Rule::matrix_step(options_));
-    or_cpu(step.kernels).with(step.scalar, [&]<typename T>(const Kernels<T>& kernels) {
-      std::vector<rules::Coefficients<Rule, T>> coefficients;
-      coefficients.reserve(step.slices.size());
-      for (const BucketSlice& slice : step.slices) {
-        coefficients.push_back(Rule::template coefficients<T>(
-            options_, {step.lr * slice.lr_scale, slice.weight_decay, slice.updates, slice.matrix}));
-      }
-      kernels.template update<Rule>()(step, coefficients);
-    });
+    if constexpr (rules::HasFactoredStep<Rule>) {
+      const BucketStep rest = mixed_first(step, [&](const BucketStep& first) { run(first); });
+      find_directions(rest);
+      return run(rest);
+    }
+    run(step);
   }
 
  private:
   template <typename T>
   using Kernels = TypedKernels<T, rules::All>;
+
+  static rules::ParameterStep of_slice(const BucketStep& step, const BucketSlice& slice) {
+    return {step.lr * slice.lr_scale, slice.weight_decay, slice.updates, slice.matrix};
+  }
+
+  void find_directions(const BucketStep& step) const {
+    if (!step.factored_work) throw std::logic_error("a factored update without factored_work");
+    for (const BucketSlice& slice : step.slices) {
+      if (slice.grad == nullptr || slice.numel == 0) continue;
+      step.factored_work(step, slice, Rule::factored_step(options_, of_slice(step, slice)));
+    }
+  }
+
+  void run(const BucketStep& step) const {
+    or_cpu(step.kernels).with(step.scalar, [&]<typename T>(const Kernels<T>& kernels) {
+      std::vector<rules::Coefficients<Rule, T>> coefficients;
+      coefficients.reserve(step.slices.size());
+      for (const BucketSlice& slice : step.slices) {
+        coefficients.push_back(Rule::template coefficients<T>(options_, of_slice(step, slice)));
+      }
+      kernels.template update<Rule>()(step, coefficients);
+    });
+  }
 
   typename Rule::Options options_;
 };

@@ -59,6 +59,12 @@ struct BucketStep;
 using MatrixWork =
     std::function<void(const BucketStep& step, const MatrixStep& how, const MatrixArrays& of)>;
 
+/// Computes the direction of a parameter's step, in the bucket's one state array, from its weights
+/// and its gradient, as `step` scales it, and from what it remembers of it, which changes unless
+/// the scale is NaN. It is left to callers for the same reason.
+using FactoredWork =
+    std::function<void(const BucketStep& step, const BucketSlice& slice, const FactoredStep& how)>;
+
 /// A bucket during one step. `x`, the received weights and every state are flat arrays of `numel`
 /// elements with the same layout, and zero between parameters.
 struct BucketStep {
@@ -77,6 +83,7 @@ struct BucketStep {
   /// update ignores it, the exchange needs a pass of its own.
   PieceWork written = nullptr;
   MatrixWork matrix_work = nullptr;        // an update of matrices requires it
+  FactoredWork factored_work = nullptr;    // an update that is_factored() requires it
   const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
@@ -93,6 +100,9 @@ class BucketUpdate {
   /// Whether no gradient, however large, moves a weight by more than a few learning rates in one
   /// step. Modulo exchanges need this.
   virtual bool steps_bounded_by_lr() const { return false; }
+  /// Whether BucketStep::factored_work keeps the states, each smaller than its parameter, and the
+  /// array of state_names() only lasts for a step.
+  virtual bool is_factored() const { return false; }
   /// Whether a slice with a gradient must be a whole parameter.
   virtual bool needs_whole_parameters() const { return false; }
   /// How large the steps of a parameter with this shape are, in those of other parameters.

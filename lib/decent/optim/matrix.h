@@ -1,7 +1,8 @@
 #pragma once
-// Parameters that an optimizer treats as matrices, not element by element.
+// Parameters that an optimizer treats as a whole, not element by element.
 
 #include <cstdint>
+#include <optional>
 
 namespace decent {
 
@@ -29,6 +30,15 @@ struct MatrixArrays {
   const void* grad = nullptr;
   void* momentum = nullptr;
   void* direction = nullptr;  // is written
+};
+
+/// What adafactor does with a parameter; rules/adafactor.h has the formula.
+struct FactoredStep {
+  double share = 1;  // of the squared gradient in the running means
+  double rho = 0;    // min(lr, 1 / sqrt(t))
+  std::optional<double> eps1 = {};
+  double eps2 = 1e-3;
+  double d = 1;
 };
 
 }  // namespace decent

@@ -283,6 +283,7 @@ void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGr
                           .device_scale = factor.device_scale,
                           .written = written,
                           .matrix_work = matrix_work(bucket.x.device()),
+                          .factored_work = parts_->states.factored_work(index),
                           .kernels = kernels_of(bucket.x)});
   parts_->replica.written(index);
   if (overflowed()) return;

@@ -59,7 +59,7 @@ void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
   const auto trained = static_cast<double>(sum(f.bucket_bytes));
   const auto frozen = static_cast<double>(f.frozen_bytes);
   const auto sums = static_cast<double>(f.adapted_bytes);
-  const double states = f.optimizer_states * trained;
+  const auto states = static_cast<double>(f.optimizer_bytes);
   const double all = frozen + 2 * trained + sums + f.exchange_bytes.value_or(0) + states;
   lines.push_back(row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
                                             bytes_text(all))));

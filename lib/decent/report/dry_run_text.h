@@ -23,7 +23,7 @@ struct DryRunFacts {
   std::int64_t buffers = 0;                                   // tensors
   std::int64_t buffer_bytes = 0;
   std::vector<std::int64_t> bucket_bytes;  // with padding
-  int optimizer_states = 0;                // per parameter
+  std::int64_t optimizer_bytes = 0;        // of its states
   std::optional<double> exchange_bytes;    // memory of the exchange; nothing: not known
   std::vector<std::string> import;         // how the model file was understood; may be empty
   std::vector<std::string> notes;          // as a run would print them at its start

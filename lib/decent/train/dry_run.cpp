@@ -11,6 +11,7 @@
 #include "decent/core/error.h"
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/named_tensors.h"
+#include "decent/parallel/optimizer_states.h"
 #include "decent/runfolder/output_lock.h"
 #include "decent/runfolder/run_folder.h"
 #include "decent/task/device.h"
@@ -111,7 +112,7 @@ DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOpti
           .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),
           .buffer_bytes = bytes_of(run.task.model->buffers()),
           .bucket_bytes = buckets,
-          .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
+          .optimizer_bytes = bytes_of_states(*make_update(recipe.optimizer), trained, buckets),
           .exchange_bytes = exchange_memory(run, member.place()),
           .import = run.task.model->origin().report(options.full_report),
           .notes = std::move(notices.notes),

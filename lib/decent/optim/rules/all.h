@@ -3,6 +3,7 @@
 // the program's list of optimizers are generated from it.
 
 #include "decent/optim/rules/accum_adam.h"
+#include "decent/optim/rules/adafactor.h"
 #include "decent/optim/rules/adagrad.h"
 #include "decent/optim/rules/adam.h"
 #include "decent/optim/rules/lion.h"
@@ -19,6 +20,6 @@ struct TypeList {
   static_assert(((Rules::kRoundings <= 16) && ...), "see rule.h");
 };
 
-using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp, Adagrad, NAdam, RAdam, Muon>;
+using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp, Adagrad, NAdam, RAdam, Muon, Adafactor>;
 
 }  // namespace decent::rules

@@ -27,6 +27,11 @@
 // matrix's gradient before the loops run and leaves its results in the two states (optim/matrix.h),
 // and step_scale(options, matrix), the size of its steps in those of the rule's other parameters.
 //
+// A rule whose step depends on all elements of a parameter (adafactor) has factored_step(options,
+// step). Its only state is the direction of a step, which is written after mixing and before the
+// loops run, and lasts for that step. What it remembers is smaller than the parameter: tensors of
+// its caller, under the names that torch.optim has for them.
+//
 // Rounding: the error of a result is at most n * 2^-24 times the sum of the absolute values of its
 // terms, where n = kRoundings counts the roundings between an input (weight, received weight,
 // gradient, state) and the result, those of the coefficients included. At most 16. `x` arrives with
@@ -100,6 +105,12 @@ concept HasConflicts = requires(const typename Rule::Options& options) { Rule::c
 template <class Rule>
 concept HasMatrixStep =
     requires(const typename Rule::Options& options) { Rule::matrix_step(options); };
+
+template <class Rule>
+concept HasFactoredStep =
+    requires(const typename Rule::Options& options, const ParameterStep& step) {
+      Rule::factored_step(options, step);
+    };
 
 template <class Rule>
 concept HasTwoForms = requires { Rule::kStatesOfWhole; };
