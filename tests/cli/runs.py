@@ -31,6 +31,7 @@ OPTIMIZERS = {
     "nadamw": {"name": "nadamw", "lr": 0.003, "weight_decay": 0.1},
     "radam": {"name": "radam", "lr": 0.01, "betas": [0.9, 0.99]},
     "radamw": {"name": "radamw", "lr": 0.01, "weight_decay": 0.1},
+    "adafactor": {"name": "adafactor", "lr": 0.02, "weight_decay": 0.1},
 }
 TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "gpu_memory_mb", "wall_s", "pause_s"}
 

@@ -89,6 +89,7 @@ NADAM = {"name": "nadam", "lr": 3e-3, "momentum_decay": 0.01, "weight_decay": 0.
 NADAMW = {"name": "nadamw", "lr": 3e-3, "betas": [0.8, 0.99], "weight_decay": 0.1}
 RADAM = {"name": "radam", "lr": 2e-2, "weight_decay": 0.01}
 RADAMW = {"name": "radamw", "lr": 1e-2, "betas": [0.8, 0.99], "weight_decay": 0.1}
+ADAFACTOR = {"name": "adafactor", "lr": 0.02, "weight_decay": 0.1}
 # At SGD's rate a difference of one rounding to float16 grows forty times within 24 steps.
 SLOW_SGD = {**SGD, "lr": 0.01}
 NESTEROV = {**SGD, "nesterov": True}
@@ -120,8 +121,12 @@ def _cases() -> list[Case]:
         Case("muon-clip-gamma-buckets-cnn-n2", 2, "cnn", "ring", MUON, gamma=0.6, clip=0.9, bucket_mb=0.0005, min_buckets=3),
         Case("muon-groups-mlp-n2", 2, "mlp", "complete", MUON,
              param_groups=({"match": "fc1.weight", "optimizer": "adamw", "lr_scale": 0.5}, {"match": "*.bias", "weight_decay": 0.0})),
+        Case("adafactor-gamma-buckets-cnn-n2", 2, "cnn", "ring", {**ADAFACTOR, "beta2_decay": -0.6}, gamma=0.6, bucket_mb=0.0005,
+             min_buckets=3),
+        Case("adafactor-clip-groups-gpt-n4", 4, "gpt", "one-peer-exp", {**ADAFACTOR, "eps1": 1e-4, "eps2": 0.1, "d": 1.5}, clip=0.9,
+             param_groups=({"match": "tokens.weight", "weight_decay": 0.0, "lr_scale": 0.5}, {"match": "*.bias", "weight_decay": 0.0})),
         *(Case(f"{optimizer['name']}-ring-mlp-n2", 2, "mlp", "ring", optimizer)
-          for optimizer in (ADAGRAD, NADAM, NADAMW, RADAM, RADAMW)),
+          for optimizer in (ADAGRAD, NADAM, NADAMW, RADAM, RADAMW, ADAFACTOR)),
         Case("nesterov-complete-mlp-n2", 2, "mlp", "complete", NESTEROV),
         Case("cosine-ring-mlp-n2", 2, "mlp", "ring", schedule=cosine),
         Case("cosine-own-complete-cnn-n2", 2, "cnn", schedule={**cosine, "t_max": None}, own_schedule=True),
@@ -243,6 +248,7 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("bf16-cnn", 3, "cnn", comm_dtype="bf16", optimizer=SGD),
         # Workers of one machine each sum up a part of a bucket; in one bucket the parts end inside a matrix.
         _all_reduce("muon-parts-mlp", 2, "mlp", optimizer=MUON, bucket_mb=25.0, min_buckets=1),
+        _all_reduce("adafactor-parts-mlp", 2, "mlp", optimizer=ADAFACTOR, bucket_mb=25.0, min_buckets=1),
         _all_reduce("muon-parts-gpt", 3, "gpt", optimizer={**MUON, "lr": 0.02}, bucket_mb=25.0, min_buckets=1),
     ]
     return cases + (_more_all_reduce_cases() if ALL else [])
@@ -261,7 +267,7 @@ def _more_all_reduce_cases() -> list[Case]:
     cosine = {"name": "cosine_warmup", "warmup_steps": 6, "t_max": 12, "eta_min": 1e-4, "warmup_decay": 0.05}
     some: dict[str, dict[str, Any]] = {
         "adam": {"optimizer": ADAM}, "nesterov": {"optimizer": NESTEROV}, "rmsprop": {"optimizer": RMSPROP},
-        "muon": {"optimizer": MUON},
+        "muon": {"optimizer": MUON}, "adafactor": {"optimizer": ADAFACTOR},
         "accum_adamw": {"optimizer": {"name": "accum_adamw", "lr": 3e-3, "weight_decay": 0.05, "accum_iter": 3}},
         "groups": {"param_groups": groups},
         "freeze": {"freeze": ("head.weight",)}, "cosine": {"schedule": cosine}, "after": {"update": "after_backward"},

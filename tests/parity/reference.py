@@ -189,6 +189,7 @@ class Muon:
 
 
 KINDS = {
+    "adafactor": lambda groups, eps1=None, eps2=1e-3, **o: torch.optim.Adafactor(groups, eps=(eps1, eps2), **o),
     "muon": Muon,
     "lion": Lion, "rmsprop": torch.optim.RMSprop, "adagrad": torch.optim.Adagrad,
     "nadam": torch.optim.NAdam, "nadamw": lambda groups, **o: torch.optim.NAdam(groups, decoupled_weight_decay=True, **o),

@@ -75,7 +75,10 @@ void ours(const decent::BucketUpdate& update, double decay, Bucket& bucket, std:
                 .states = states,
                 .mixing = {.self = 0.5, .other = 0.5, .received = bucket.received.data_ptr()},
                 .slices = slices,
-                .lr = kLr});
+                .lr = kLr,
+                // Without adafactor's norms: the direction is that of the last round.
+                .factored_work = [](const decent::BucketStep&, const decent::BucketSlice&,
+                                    const decent::FactoredStep&) {}});
 }
 
 // decent-dp's _ddp_fn: its mixing before the optimizer's step, its copy for the next exchange

@@ -56,6 +56,8 @@ TEST(Combinations, ModuloNeedsAnOptimizerWhoseStepsTheLearningRateBounds) {
             "nadamw, muon, or comm_dtype: bf16, or parallel.slices");
   EXPECT_THAT(refusal(of_modulo, {"optimizer.name=sgd"}), HasSubstr("the steps of sgd;"));
   EXPECT_THAT(refusal(of_modulo, {"optimizer.name=radamw"}), HasSubstr("the steps of radamw;"));
+  EXPECT_THAT(refusal(of_modulo, {"optimizer.name=adafactor"}),
+              HasSubstr("the steps of adafactor;"));
   for (const std::string name :
        {"adamw", "adam", "accum_adam", "accum_adamw", "lion", "adagrad", "nadam", "nadamw"})
     EXPECT_EQ(parse(of_modulo, {"optimizer.name=" + name}).parallel.comm_dtype, "modulo2");

@@ -70,6 +70,7 @@ void apply_on_gpu(BucketProblem<T>& problem, const BucketUpdate& update, Mixing 
                 .slices = slices,
                 .lr = 0.1,
                 .grad_scale = grad_scale,
+                .factored_work = testing::keep_direction,
                 .kernels = &cuda_kernels()});
   read_back(problem.x, x);
   for (std::size_t i = 0; i < arrays.size(); ++i) read_back(*arrays[i], tensors[i]);

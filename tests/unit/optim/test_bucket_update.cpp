@@ -37,6 +37,7 @@ TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {
   EXPECT_THAT(make_update("adagrad")->state_names(), ElementsAre("sum"));
   EXPECT_THAT(make_update("nadam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
   EXPECT_THAT(make_update("radam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_TRUE(make_update("adafactor")->is_factored());  // names them where it keeps them
   EXPECT_THAT(make_update("accum_adam")->state_names(),
               ElementsAre("exp_avg", "exp_avg_sq", "accum_grad"));
 }
@@ -64,9 +65,12 @@ void apply_in_pieces(BucketProblem<T>& problem, const BucketUpdate& update, cons
                 .mixing = {.in_place = mix_piece},
                 .slices = problem.slices,
                 .lr = 0.1,
-                .written = [&](std::int64_t begin, std::int64_t end) {
-                  for (std::int64_t i = begin; i < end; ++i) ++written[static_cast<std::size_t>(i)];
-                }});
+                .written =
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i)
+                        ++written[static_cast<std::size_t>(i)];
+                    },
+                .factored_work = testing::keep_direction});
 }
 
 TYPED_TEST(BucketUpdateOf, GivesTheSameBitsInPieces) {

@@ -112,10 +112,40 @@ TEST(MakeUpdate, MuonStepsAlongTheDirectionOfAMatrix) {
   EXPECT_EQ(how.iterations, 5);
 }
 
+// Of a parameter of 3 elements in its fourth update, whose direction is 1 everywhere.
+TEST(MakeUpdate, AdafactorStepsAlongTheDirectionOfTheMixedParameter) {
+  std::vector<double> x(3, 2.0), received(3, 4.0), grad(3, 0.5), direction(3);
+  void* const states[] = {direction.data()};
+  const std::vector<BucketSlice> slices = {
+      {.numel = 3, .grad = grad.data(), .weight_decay = 0.5, .lr_scale = 4, .updates = 4}};
+  BucketStep step;
+  step.x = x.data();
+  step.numel = 3;
+  step.states = states;
+  step.scalar = Scalar::float64;
+  step.mixing = {.self = 0.5, .other = 0.5, .received = received.data()};
+  step.slices = slices;
+  step.lr = 0.25;
+  EXPECT_THROW(make_update("adafactor")->apply(step), std::logic_error);
+  x.assign(3, 2.0);  // it had mixed
+  step.factored_work = [&](const BucketStep& given, const BucketSlice& slice,
+                           const FactoredStep& how) {
+    EXPECT_EQ(slice.grad, grad.data());
+    EXPECT_THAT(x, Each(3.0));
+    EXPECT_FALSE(given.mixing.mixes());
+    EXPECT_EQ(how.share, 0.5);  // 4^-0.5
+    EXPECT_EQ(how.rho, 0.5);    // 1 / sqrt(4), not 4 * 0.25
+    EXPECT_EQ(how.eps1, std::optional(0.125));
+    std::fill(direction.begin(), direction.end(), 1.0);
+  };
+  make_update("adafactor", {{"beta2_decay", -0.5}, {"eps1", 0.125}})->apply(step);
+  EXPECT_THAT(x, Each(3.0 - 1.0 * 0.5 * 3.0 - 1.0));
+}
+
 TEST(MakeUpdate, HasDefaultsForRecipes) {
   EXPECT_EQ(default_weight_decay("adamw"), 0.1);
   EXPECT_EQ(default_weight_decay("accum_adamw"), 0.1);
-  for (const char* name : {"adam", "adagrad", "nadam", "nadamw", "radam", "radamw"})
+  for (const char* name : {"adafactor", "adam", "adagrad", "nadam", "nadamw", "radam", "radamw"})
     EXPECT_EQ(default_weight_decay(name), 0) << name;
   EXPECT_EQ(find_named(update_table(), "sgd")->key("momentum")->fallback, OptionValue(0.9));
   EXPECT_EQ(find_named(update_table(), "adagrad")->key("eps")->fallback, OptionValue(1e-10));
@@ -160,6 +190,9 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(with({{"initial_accumulator_value", -1}}, "adagrad"),
               HasSubstr("initial_accumulator_value is -1"));
   EXPECT_THAT(with({{"momentum_decay", -1}}, "nadamw"), HasSubstr("momentum_decay is -1"));
+  EXPECT_THAT(with({{"beta2_decay", 0.8}}, "adafactor"),
+              HasSubstr("beta2_decay is 0.8: it must be <= 0"));
+  EXPECT_THAT(with({{"d", 0.5}}, "adafactor"), HasSubstr("d is 0.5: it must be >= 1"));
   EXPECT_EQ(with({{"momentum", 2}, {"accum_iter", 0}}, "adam"), "accepted");  // not its own
   EXPECT_THAT(with({{"nesterov", 1.0}}, "sgd"),
               HasSubstr("nesterov: expected true or false, got a number"));

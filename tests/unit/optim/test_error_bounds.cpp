@@ -162,6 +162,14 @@ TEST(ErrorBounds, Adagrad) {
       adagrad(0.1, 0.5, 1e-5), n);
 }
 
+// Its direction is states[0], which the test gives.
+TEST(ErrorBounds, Adafactor) {
+  const Formula formula = [](const Before& at, const Setting& s) -> After {
+    return {(1 - s.lr * s.weight_decay) * at.x + (-1.0) * at.states[0], {at.states[0]}};
+  };
+  expect_within_bound(*make_update("adafactor"), formula, rules::Adafactor::kRoundings);
+}
+
 // Mistakes of the kind that the bound is there for are noticed: 1 - beta2 worked out in float32,
 // which is off by up to 2^-25 / 0.001 of it, and a momentum that is off by 2^-18.
 TEST(ErrorBounds, NoticeACoefficientThatIsRoundedTooEarly) {

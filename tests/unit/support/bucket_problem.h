@@ -15,6 +15,10 @@
 
 namespace decent::testing {
 
+/// Takes the direction of a parameter's step as the state array has it.
+inline void keep_direction(const BucketStep& /*step*/, const BucketSlice& /*slice*/,
+                           const FactoredStep& /*how*/) {}
+
 template <typename T>
 struct BucketProblem {
   static constexpr T kGap = 123;  // fills the gaps between parameters
@@ -84,6 +88,7 @@ struct BucketProblem {
                   .lr = lr,
                   .grad_scale = grad_scale,
                   .device_scale = device_scale,
+                  .factored_work = keep_direction,
                   .kernels = kernels});
   }
 
