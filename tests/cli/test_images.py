@@ -110,6 +110,33 @@ def test_interlaced_png(size: tuple[int, int], stored: int, channels: int, tmp_p
     assert np.array_equal(decoded(file, channels), of_pillow(file, channels))
 
 
+@pytest.mark.parametrize("mode", ["L", "P", "1"])
+def test_masks(mode: str, tmp_path: Path) -> None:
+    """Values as they are stored: of a palette the numbers of colours, of one bit 0 and 1."""
+    file = save(photo(), tmp_path / "a.png", mode)
+    assert np.array_equal(array(run("decode_mask", file), np.uint8), np.asarray(Image.open(file)))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_masks_of_few_classes(bits: int, tmp_path: Path) -> None:
+    classes = np.random.default_rng(0).integers(0, 2**bits, (9, 13), dtype=np.uint8)
+    image = Image.fromarray(classes, "P")
+    image.putpalette(bytes(range(3 * 2**bits)))
+    image.save(tmp_path / "a.png", bits=bits, transparency=0)
+    assert np.array_equal(array(run("decode_mask", tmp_path / "a.png"), np.uint8), classes)
+
+
+@pytest.mark.parametrize(("stored", "dtype", "said"), [
+    (1, np.uint16, "gray of 16 bits"), (2, np.uint8, "gray with alpha"), (3, np.uint8, "RGB"), (4, np.uint16, "RGBA"),
+])
+def test_images_that_are_no_masks(stored: int, dtype: type, said: str, tmp_path: Path) -> None:
+    file = write_png(tmp_path / "a.png", np.zeros((5, 7, stored), dtype))
+    assert run("decode_mask", file).stderr.decode() == \
+        f"'{file}': not a mask: expected one channel of at most 8 bits, gray or a palette, whose values are classes; it is {said}\n"
+    jpeg = save(photo(), tmp_path / "b.jpg")
+    assert run("decode_mask", jpeg).stderr.decode() == f"'{jpeg}': not a mask: expected a PNG image\n"
+
+
 @pytest.mark.parametrize("channels", MODES)
 @pytest.mark.parametrize("options", [{"lossless": True}, {"quality": 80}, {"quality": 5}], ids=str)
 @pytest.mark.parametrize("stored", [3, 4])

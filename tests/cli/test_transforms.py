@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from torchvision.transforms.v2 import InterpolationMode, TrivialAugmentWide
+from torchvision import tv_tensors
+from torchvision.transforms.v2 import InterpolationMode, RandomErasing, TrivialAugmentWide
 from torchvision.transforms.v2 import functional as F
 
 from image_runs import arrays, photo, run
@@ -57,6 +58,15 @@ def samples(x: torch.Tensor, steps: str, count: int, epoch: int = 2) -> list[tor
 
 def transformed(x: torch.Tensor, steps: str) -> torch.Tensor:
     return samples(x, steps, 1)[0]
+
+
+def masks(x: torch.Tensor, mask: torch.Tensor, steps: str, count: int) -> list[torch.Tensor]:
+    """The mask of x as so many samples, with seed 5 and epoch 2; the images are those without a mask."""
+    shape = ",".join(map(str, x.shape))
+    ended = run("transform", 5, 2, count, shape, steps, stdin=x.numpy().tobytes() + mask.numpy().tobytes())
+    both = [torch.tensor(one) for one in arrays(ended, np.float32)]
+    assert all(torch.equal(ours, alone) for ours, alone in zip(both[::2], samples(x, steps, count), strict=True))
+    return [one.long() for one in both[1::2]]
 
 
 def stream(sample: int, transform: int = 0, epoch: int = 2) -> Stream:
@@ -304,3 +314,70 @@ def test_each_transform_of_a_list_draws_its_own() -> None:
         for transform in range(3):
             theirs = F.horizontal_flip(theirs) if stream(sample, transform).uniform() < 0.5 else theirs
         assert torch.equal(ours, theirs)
+
+
+# Masks: the same draws as of the image, the nearest pixels, and class 255 beyond the image
+
+
+MASK = tv_tensors.Mask(torch.randint(0, 256, (37, 53), generator=torch.Generator().manual_seed(2)))
+NO_CLASS = 255
+
+
+@pytest.mark.parametrize("size", [[16], [37], [100], [9, 91], [74, 20], [1, 1], [36, 52]])
+def test_resize_of_masks(size: list[int]) -> None:
+    ours, = masks(image(), MASK, "resize size=" + ",".join(map(str, size)), 1)
+    assert torch.equal(ours, F.resize(MASK, size))
+
+
+@pytest.mark.parametrize("size", [(20, 20), (21, 20), (37, 53), (60, 20), (60, 70)])
+def test_center_crop_of_masks(size: tuple[int, int]) -> None:
+    """torchvision pads with class 0: here every class is one higher, and 0 is what lies beyond the image."""
+    ours, = masks(image(), MASK, "center_crop size={},{}".format(*size), 1)
+    theirs = F.center_crop(tv_tensors.Mask(MASK + 1), list(size)) - 1
+    assert torch.equal(ours, torch.where(theirs < 0, NO_CLASS, theirs))
+
+
+def test_random_crop_of_masks() -> None:
+    padded = F.pad(MASK, [4, 4, 4, 4], fill=NO_CLASS)
+    for sample, ours in enumerate(masks(image(), MASK, "random_crop size=32 padding=4 fill=0.5", 5)):
+        draw = stream(sample)
+        top, left = draw.integer(37 + 8 - 32 + 1), draw.integer(53 + 8 - 32 + 1)
+        assert torch.equal(ours, F.crop(padded, top, left, 32, 32))
+
+
+def test_random_resized_crop_of_masks() -> None:
+    for sample, ours in enumerate(masks(image(), MASK, "random_resized_crop size=24,20 scale=0.3,1", 8)):
+        draw = stream(sample)
+        while True:
+            area = 37 * 53 * draw.uniform(0.3, 1.0)
+            drawn = math.exp(draw.uniform(math.log(3 / 4), math.log(4 / 3)))
+            width, height = round(math.sqrt(area * drawn)), round(math.sqrt(area / drawn))
+            if width <= 53 and height <= 37:
+                break
+        top, left = draw.integer(37 - height + 1), draw.integer(53 - width + 1)
+        assert torch.equal(ours, F.resized_crop(MASK, top, left, height, width, [24, 20]))
+
+
+def test_flip_of_masks() -> None:
+    for sample, ours in enumerate(masks(image(), MASK, "flip p=0.5", 10)):
+        assert torch.equal(ours, F.horizontal_flip(MASK) if stream(sample).uniform() < 0.5 else MASK)
+    ours, = masks(image(), MASK, "flip p=1 direction=vertical", 1)
+    assert torch.equal(ours, F.vertical_flip(MASK))
+
+
+@pytest.mark.filterwarnings("ignore:.*passing through")
+def test_masks_stay_where_pixels_stay() -> None:
+    for step in ("color_jitter brightness=0.4 hue=0.1", "normalize mean=0.5 std=0.25", "cutout size=9", "random_erasing p=1"):
+        ours, = masks(image(), MASK, step, 1)
+        assert torch.equal(ours, MASK), step
+    assert torch.equal(RandomErasing(p=1)(tv_tensors.Image(image()), MASK)[1], MASK)  # torchvision's leaves masks, too
+
+
+def test_trivial_augment_refuses_masks() -> None:
+    """torchvision's does, too."""
+    x = image()
+    ended = run("transform", 5, 2, 1, "3,37,53", "trivial_augment", stdin=x.numpy().tobytes() + MASK.numpy().tobytes())
+    assert ended.stderr.decode() == "transform trivial_augment: it takes no images with masks, and field 'y' is the mask of 'x'; " \
+        "leave it out\n"
+    with pytest.raises(TypeError, match="Mask"):
+        TRIVIAL(tv_tensors.Image(x), MASK)

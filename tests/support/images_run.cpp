@@ -3,13 +3,16 @@
 //
 //     images_run decode FILE CHANNELS
 //         pixels, uint8 [height, width, channels]
+//     images_run decode_mask FILE
+//         classes, uint8 [height, width]
 //     images_run sample PATH CHANNELS SIZE INDEX
 //         field x of a sample; SIZE is 0, n or height,width
 //     images_run list PATH
 //         the names of classes in a line, then a line for each label
 //     images_run transform SEED EPOCH SAMPLES SHAPE STEPS < array
 //         the array, float32 of that shape (c,h,w), after the steps ("resize size=8 / flip p=1"),
-//         as sample 0, 1 and so on: as many arrays
+//         as sample 0, 1 and so on: as many arrays. An int64 mask (h,w) may follow the array; then
+//         each result is followed by its mask, as float32
 //     images_run time PATH SIZE SECONDS
 //         samples a second, in one thread
 
@@ -107,6 +110,13 @@ void decode(const std::vector<std::string>& arguments) {
   write({pixels.height, pixels.width, pixels.channels}, std::as_bytes(std::span(pixels.bytes)));
 }
 
+void decode_classes(const std::vector<std::string>& arguments) {
+  const MappedFile file(arguments.at(0));
+  Pixels mask;
+  decode_mask(file.bytes(), arguments[0], mask);
+  write({mask.height, mask.width}, std::as_bytes(std::span(mask.bytes)));
+}
+
 void sample(const std::vector<std::string>& arguments) {
   const auto source =
       open_images_source(images(arguments.at(0), std::stoi(arguments.at(1)), arguments.at(2)));
@@ -128,6 +138,17 @@ void transform(const std::vector<std::string>& arguments) {
   const std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
   std::vector<Field> fields = {{"x", DType::float32, shape}};
+  const std::byte* mask = begin + fields[0].sample_bytes();
+  const std::byte* end = begin + bytes.size();
+  std::vector<HostArray> before = {{DType::float32, shape, {begin, mask}}};
+  if (mask != end) {
+    fields.push_back({.name = "y",
+                      .dtype = DType::int64,
+                      .shape = {shape.at(1), shape.at(2)},
+                      .padding = std::nullopt,
+                      .mask_of = "x"});
+    before.push_back({DType::int64, fields[1].shape, {mask, end}});
+  }
   std::vector<std::unique_ptr<SampleTransform>> steps;
   for (const std::string& step : split(arguments.at(4), '/')) {
     steps.push_back(transform_of(step));
@@ -135,13 +156,19 @@ void transform(const std::vector<std::string>& arguments) {
   }
   const auto number = [&](std::size_t i) { return std::stoull(arguments.at(i)); };
   for (std::uint64_t index = 0; index < number(2); ++index) {
-    std::vector<HostArray> values = {{DType::float32, shape, {begin, begin + bytes.size()}}};
+    std::vector<HostArray> values = before;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       SampleRandom random(number(0), number(1), index, i);
       steps[i]->apply(values, random);
     }
-    if (fields[0].shape != values[0].shape) throw UserError("the shape is not the one foretold");
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].shape != values[i].shape) throw UserError("the shape is not the one foretold");
+    }
     write(values[0].shape, values[0].bytes);
+    if (values.size() == 1) continue;
+    const auto classes = values[1].as<const std::int64_t>();
+    const std::vector<float> written(classes.begin(), classes.end());
+    write(values[1].shape, std::as_bytes(std::span(written)));
   }
 }
 
@@ -166,6 +193,7 @@ int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   try {
     if (command == "decode") decode(arguments);
+    if (command == "decode_mask") decode_classes(arguments);
     if (command == "sample") sample(arguments);
     if (command == "list") list(arguments);
     if (command == "transform") transform(arguments);

@@ -21,6 +21,10 @@ namespace decent {
 /// sizes.
 inline constexpr std::int64_t kAnyExtent = -1;
 
+/// The class of pixels in a mask that belong to no class, as in the masks of Pascal VOC and
+/// Cityscapes. It does not count if model.ignore_index names it.
+inline constexpr std::int64_t kNoClass = 255;
+
 /// One column of a source. `shape` is that of one sample, without the sample dimension.
 struct Field {
   std::string name;
@@ -29,6 +33,9 @@ struct Field {
   /// The value that pads shorter samples of a batch at the end of each dimension. None: all samples
   /// must have the same extents.
   std::optional<std::int64_t> padding = std::nullopt;
+  /// For a mask, int64 [height, width]: the name of the field with the image whose pixels have
+  /// these classes. Transforms that move the pixels of the image move those of the mask, too.
+  std::string mask_of = {};
 
   bool fixed() const { return std::find(shape.begin(), shape.end(), kAnyExtent) == shape.end(); }
   /// Only for a fixed field.

@@ -11,6 +11,7 @@
 #include "decent/core/gpu_errors.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/data/source.h"
 #include "decent/model/reason.h"
 
 namespace decent {
@@ -50,7 +51,10 @@ std::string advice_on_classes(const at::Tensor& target, const std::vector<std::i
 [[noreturn]] void refuse_class(std::int64_t wrong, std::int64_t count) {
   throw WrongClass("the target has class " + std::to_string(wrong) + ", the model's output has " +
                        counted(count, "class", "classes") + ": 0" +
-                       (count > 1 ? " to " + std::to_string(count - 1) : ""),
+                       (count > 1 ? " to " + std::to_string(count - 1) : "") +
+                       (wrong == kNoClass ? "; with model.ignore_index: 255, which in masks is no "
+                                            "class, it does not count"
+                                          : ""),
                    count);
 }
 

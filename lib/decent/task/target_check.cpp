@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTimeLimit = std::chrono::seconds(2);
 constexpr auto kTimeOfRest = std::chrono::seconds(1);
 constexpr std::int64_t kSamplesAtOnce = 1024;
+constexpr std::int64_t kMasksAtOnce = 16;  // they are decoded
 constexpr std::int64_t kSpreadSamples = 1024;
 
 bool is_integer(DType dtype) {
@@ -59,6 +60,11 @@ class SampleCheck {
 
   /// Whether there is anything to look at.
   bool is_on() const { return target_ || source_.decodes(); }
+
+  /// How many samples to check between two looks at the clock.
+  std::int64_t at_once() const {
+    return target_ && !source_.fields()[*target_].mask_of.empty() ? kMasksAtOnce : kSamplesAtOnce;
+  }
 
   /// Checks these samples. Throws UserError for the first that is wrong.
   void check(const std::vector<std::int64_t>& samples) {
@@ -140,7 +146,7 @@ std::int64_t check_in_order(SampleCheck& check, std::int64_t first, std::int64_t
   const auto deadline = Clock::now() + kTimeLimit;
   while (first < end && Clock::now() < deadline) {
     std::vector<std::int64_t> samples(
-        static_cast<std::size_t>(std::min(kSamplesAtOnce, end - first)));
+        static_cast<std::size_t>(std::min(check.at_once(), end - first)));
     std::iota(samples.begin(), samples.end(), first);
     check.check(samples);
     first += std::ssize(samples);

@@ -28,10 +28,10 @@ void check_classes(const DataSet& data, const Criterion& criterion, std::int64_t
                                   std::optional<std::int64_t> step = std::nullopt);
 
 /// Looks at this worker's share of the samples of task.train and task.eval: the file of each must
-/// exist, and a target of integers must be one of `classes`, if known. Nothing is decoded. Takes at
-/// most some seconds. If they do not suffice it looks at a part of the data, and says so in the
-/// lines that it returns. Skips samples that are left out. Throws UserError naming the data set,
-/// the sample and its file.
+/// exist, and a target of integers must be one of `classes`, if known. No image is decoded, but
+/// masks are. Takes at most some seconds. If they do not suffice it looks at a part of the data,
+/// and says so in the lines that it returns. Skips samples that are left out. Throws UserError
+/// naming the data set, the sample and its file.
 std::vector<std::string> check_samples(const Task& task, std::optional<std::int64_t> classes,
                                        const Member& member);
 

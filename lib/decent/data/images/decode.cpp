@@ -31,6 +31,13 @@ std::uint8_t gray(const std::uint8_t* pixel) {
       (pixel[0] * 19595U + pixel[1] * 38470U + pixel[2] * 7471U + 0x8000U) >> 16);
 }
 
+// As the file's EXIF data says, or else its XMP.
+void turn(Pixels& image, int orientation, std::span<const std::byte> file) {
+  thread_local std::vector<std::uint8_t> spare;
+  if (orientation == kNotSaid) orientation = xmp_orientation(file);
+  apply_orientation(image, orientation, spare);
+}
+
 void make_gray(Pixels& image) {
   const std::size_t count = image.count();
   for (std::size_t i = 0; i < count; ++i) image.bytes[i] = gray(&image.bytes[3 * i]);
@@ -77,11 +84,18 @@ void decode_image(std::span<const std::byte> file, const std::string& name, int 
   if (decode == nullptr) image.wrong("not an image: expected JPEG, PNG or WebP");
   int orientation = kNotSaid;
   decode(image, out, orientation);
-  if (orientation == kNotSaid) orientation = xmp_orientation(file);
   if (channels == 1 && out.channels == 3) make_gray(out);
-  thread_local std::vector<std::uint8_t> spare;
-  apply_orientation(out, orientation, spare);
+  turn(out, orientation, file);
   if (channels == 3 && out.channels == 1) make_colored(out);
+}
+
+void decode_mask(std::span<const std::byte> file, const std::string& name, Pixels& out,
+                 std::int64_t most_pixels) {
+  const ImageFile mask{file, name, most_pixels};
+  if (decoder_of(file) != decode_png) mask.wrong("not a mask: expected a PNG image");
+  int orientation = kNotSaid;
+  decode_png_mask(mask, out, orientation);
+  turn(out, orientation, file);
 }
 
 }  // namespace decent

@@ -36,4 +36,11 @@ bool is_image(std::span<const std::byte> file);
 void decode_image(std::span<const std::byte> file, const std::string& name, int channels,
                   Pixels& out, std::int64_t most_pixels = kMostPixels);
 
+/// The classes of an image's pixels from a PNG file of one channel of at most 8 bits: the stored
+/// values, which are numbers of colours if the file has a palette. `out` has one channel and keeps
+/// its memory from call to call. Throws UserError as decode_image does, and for other images. Any
+/// thread.
+void decode_mask(std::span<const std::byte> file, const std::string& name, Pixels& out,
+                 std::int64_t most_pixels = kMostPixels);
+
 }  // namespace decent

@@ -24,6 +24,8 @@ struct ImageFile {
 /// turned according to its EXIF data (exif.h).
 void decode_jpeg(const ImageFile& file, Pixels& out, int& orientation);
 void decode_png(const ImageFile& file, Pixels& out, int& orientation);
+/// The stored values of one channel, see decode_mask().
+void decode_png_mask(const ImageFile& file, Pixels& out, int& orientation);
 void decode_webp(const ImageFile& file, Pixels& out, int& orientation);
 
 }  // namespace decent

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -89,7 +90,15 @@ void to_planes(const Pixels& pixels, float* __restrict out) {
   }
 }
 
+// The fields x and y.
 constexpr std::size_t kImageField = 0;
+constexpr std::size_t kTargetField = 1;
+
+constexpr const char* kMasksKey = "masks";
+
+std::string extents_text(const Pixels& pixels) {
+  return std::to_string(pixels.width) + " by " + std::to_string(pixels.height);
+}
 
 // Each image is a file of its own.
 class ImageFiles final : public ImagesSource {
@@ -99,7 +108,7 @@ class ImageFiles final : public ImagesSource {
   void check_there(std::int64_t index) const override {
     const std::filesystem::path file = listing().file(index);
     std::error_code failed;
-    if (std::filesystem::exists(file, failed)) return;
+    if (std::filesystem::exists(file, failed)) return check_mask_there(index);
     throw UserError("cannot read '" + file.string() + "': No such file or directory");
   }
   SampleOrigin origin_of(std::int64_t index) const override {
@@ -114,10 +123,23 @@ class ImageFiles final : public ImagesSource {
   }
 };
 
+// Throws UserError if the data and the training data do not have both masks or both labels.
+void check_masks(const std::optional<std::filesystem::path>& masks, const Reading& reading) {
+  if (!reading.needs_target || reading.learned == nullptr) return;
+  const bool trained = !reading.learned->is_null(kMasksKey);
+  if (trained == masks.has_value()) return;
+  throw UserError("images: masks: " + reading.where +
+                  (trained ? " has masks; name the folder of the masks of this data"
+                           : " has no masks; leave it out"));
+}
+
 std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
+  ImageForm form = image_form(options, reading, "images");
+  form.masks = options.get_if<std::filesystem::path>(kMasksKey);
+  check_masks(form.masks, reading);
   return open_images_source(
       {.path = options.get<std::filesystem::path>("path"),
-       .form = image_form(options, reading, "images"),
+       .form = std::move(form),
        .numbers = {.known = reading.classes,
                    .where = reading.where,
                    .bytewise = options.get<std::string>("class_order") == "bytewise"},
@@ -130,13 +152,19 @@ std::unique_ptr<Source> open(const Options& options) { return open_as(options, {
 }  // namespace
 
 ImagesSource::ImagesSource(ImageListing listing, const ImageForm& form)
-    : listing_(std::move(listing)), channels_(form.channels), size_(form.size) {
+    : listing_(std::move(listing)),
+      channels_(form.channels),
+      size_(form.size),
+      masks_(form.labels ? form.masks : std::nullopt) {
   const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
   fields_ = {{"x", DType::float32, {channels_, size.height, size.width}}};
   if (form.labels) fields_.push_back({"y", DType::int64, {}});
   first_own_ = fields_.size();
   for (const NumberColumn& column : listing_.columns())
     fields_.push_back({column.name, DType::float32, {}});
+  if (!masks_) return;
+  fields_[kTargetField].shape = {size.height, size.width};
+  fields_[kTargetField].mask_of = "x";
 }
 
 std::vector<std::string> ImagesSource::notes() const {
@@ -144,43 +172,55 @@ std::vector<std::string> ImagesSource::notes() const {
   return order ? std::vector{*order} : std::vector<std::string>{};
 }
 
-void ImagesSource::read(std::size_t field, std::span<const std::int64_t> indices,
-                        std::byte* out) const {
+Options ImagesSource::learned() const { return masks_ ? Options{{kMasksKey, true}} : Options{}; }
+
+// Reads image and target of a sample together, because a mask must have the extents of its image.
+void ImagesSource::read_fields(std::span<const std::int64_t> indices,
+                               std::span<std::byte* const> outs) const {
+  std::byte* x = outs[kImageField];
+  std::byte* y = first_own_ > kTargetField ? outs[kTargetField] : nullptr;
   for (const std::int64_t index : indices) {
-    if (field == kImageField) {
-      const Pixels& pixels = decoded(index);
-      write(pixels, {pixels.height, pixels.width}, out);
-    } else if (field >= first_own_) {
-      const NumberColumn& column = listing_.columns()[field - first_own_];
-      std::memcpy(out, &column.values[static_cast<std::size_t>(index)], sizeof(float));
-    } else {
-      const std::int64_t label = listing_.label(index);
-      std::memcpy(out, &label, sizeof label);
+    const Pixels* image = x == nullptr ? nullptr : &decoded(index);
+    if (image != nullptr) {
+      write_image(*image, x);
+      x += fields_[kImageField].sample_bytes();
     }
-    out += fields_[field].sample_bytes();
+    if (y == nullptr) continue;
+    write_target(index, image, y);
+    y += fields_[kTargetField].sample_bytes();
+  }
+  for (std::size_t own = first_own_; own < outs.size(); ++own)
+    if (outs[own] != nullptr) write_column(own - first_own_, indices, outs[own]);
+}
+
+void ImagesSource::write_target(std::int64_t index, const Pixels* image, std::byte* out) const {
+  if (masks_) return write_mask(decoded_mask(index, image), out);
+  const std::int64_t label = listing_.label(index);
+  std::memcpy(out, &label, sizeof label);
+}
+
+void ImagesSource::write_column(std::size_t column, std::span<const std::int64_t> indices,
+                                std::byte* out) const {
+  const std::vector<float>& values = listing_.columns()[column].values;
+  for (const std::int64_t index : indices) {
+    std::memcpy(out, &values[static_cast<std::size_t>(index)], sizeof(float));
+    out += sizeof(float);
   }
 }
 
 void ImagesSource::read_one(std::span<const std::size_t> fields, std::int64_t index,
                             std::span<HostArray> sample) const {
+  const bool has_image = std::find(fields.begin(), fields.end(), kImageField) != fields.end();
+  const Pixels* image = has_image ? &decoded(index) : nullptr;
   for (const std::size_t field : fields) {
     if (field == kImageField) {
-      read_image(index, sample[field]);
+      read_image(*image, sample[field]);
+    } else if (masks_ && field == kTargetField) {
+      read_mask(decoded_mask(index, image), sample[field]);
     } else {
       Source::read_one({&field, 1}, index, sample);
     }
   }
-}
-
-void ImagesSource::read_image(std::int64_t index, HostArray& out) const {
-  const Pixels& pixels = decoded(index);
-  const ImageSize own{pixels.height, pixels.width};
-  const ImageSize size = size_.value_or(own);
-  out.dtype = DType::float32;
-  out.shape = {pixels.channels, size.height, size.width};
-  out.bytes.resize(static_cast<std::size_t>(pixels.channels * size.height * size.width) *
-                   sizeof(float));
-  write(pixels, own, out.bytes.data());
 }
 
 // The result is in this thread's memory and valid until its next call.
@@ -192,15 +232,78 @@ const Pixels& ImagesSource::decoded(std::int64_t index) const {
   return pixels;
 }
 
-void ImagesSource::write(const Pixels& pixels, ImageSize own, std::byte* out) const {
+// The same for its mask, which must have the extents of `image`, if that is given.
+const Pixels& ImagesSource::decoded_mask(std::int64_t index, const Pixels* image) const {
+  thread_local std::vector<std::byte> content;
+  thread_local Pixels mask;
+  check_mask_there(index);
+  const std::filesystem::path path = mask_file(index);
+  OpenFile(path).read(content);
+  decode_mask(content, path.string(), mask);
+  const bool fits =
+      image == nullptr || (mask.height == image->height && mask.width == image->width);
+  if (fits) return mask;
+  throw UserError("'" + path.string() + "': the mask has " + extents_text(mask) +
+                  " pixels, its image '" + std::string(listing_.name(index)) + "' " +
+                  extents_text(*image));
+}
+
+std::filesystem::path ImagesSource::mask_file(std::int64_t index) const {
+  // The path of a list may be absolute.
+  const std::filesystem::path name(listing_.name(index));
+  return (masks_.value() / name.relative_path()).replace_extension(".png");
+}
+
+void ImagesSource::check_mask_there(std::int64_t index) const {
+  if (!masks_) return;
+  std::error_code failed;
+  const std::filesystem::path file = mask_file(index);
+  if (std::filesystem::exists(file, failed)) return;
+  throw UserError("image '" + std::string(listing_.name(index)) + "' has no mask: there is no '" +
+                  file.string() + "'");
+}
+
+// In a sample.
+ImageSize ImagesSource::size_of(const Pixels& pixels) const {
+  return size_.value_or(ImageSize{pixels.height, pixels.width});
+}
+
+void ImagesSource::write_image(const Pixels& pixels, std::byte* out) const {
   auto* values = reinterpret_cast<float*>(out);
-  if (size_.value_or(own) == own) return to_planes(pixels, values);
+  const ImageSize own{pixels.height, pixels.width};
+  if (size_of(pixels) == own) return to_planes(pixels, values);
   resample({.data = pixels.bytes.data(),
             .size = own,
             .row_stride = own.width * pixels.channels,
             .channel_stride = 1,
             .channels = pixels.channels},
            *size_, values);
+}
+
+void ImagesSource::write_mask(const Pixels& mask, std::byte* out) const {
+  const ImageView<std::uint8_t> view{.data = mask.bytes.data(),
+                                     .size = {mask.height, mask.width},
+                                     .row_stride = mask.width,
+                                     .channel_stride = 1,
+                                     .channels = 1};
+  resample_nearest(view, size_of(mask), reinterpret_cast<std::int64_t*>(out));
+}
+
+void ImagesSource::read_image(const Pixels& pixels, HostArray& out) const {
+  const ImageSize size = size_of(pixels);
+  out.dtype = DType::float32;
+  out.shape = {pixels.channels, size.height, size.width};
+  out.bytes.resize(static_cast<std::size_t>(pixels.channels * size.height * size.width) *
+                   sizeof(float));
+  write_image(pixels, out.bytes.data());
+}
+
+void ImagesSource::read_mask(const Pixels& mask, HostArray& out) const {
+  const ImageSize size = size_of(mask);
+  out.dtype = DType::int64;
+  out.shape = {size.height, size.width};
+  out.bytes.resize(static_cast<std::size_t>(size.height * size.width) * sizeof(std::int64_t));
+  write_mask(mask, out.bytes.data());
 }
 
 std::vector<OptionKey> image_form_keys() {
@@ -231,7 +334,7 @@ ImageForm image_form(const Options& options, const Reading& reading, const std::
 
 std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
   std::error_code none;
-  const bool labels = options.form.labels;
+  const bool labels = options.form.labels && !options.form.masks;
   const bool folder = std::filesystem::is_directory(options.path, none);
   if (!folder && options.path.extension() != ".csv") {
     throw UserError("'" + options.path.string() + "': expected a folder " +
@@ -240,6 +343,10 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
   if (folder && !options.fields.empty()) {
     throw UserError("fields: the folder '" + options.path.string() +
                     "' has no columns; expected a list, .csv");
+  }
+  if (options.form.masks && !std::filesystem::is_directory(*options.form.masks, none)) {
+    throw UserError("images: masks: '" + options.form.masks->string() +
+                    "': expected a folder with a mask for each image");
   }
   const auto listed = [&] {
     if (folder) {
@@ -257,6 +364,12 @@ DataFormat images_format() {
                              .type = OptionType::path,
                              .meaning = "A folder with a folder for each class, or a `.csv` list "
                                         "with lines of `file,label`."});
+  keys.push_back({.name = kMasksKey,
+                  .type = OptionType::path,
+                  .meaning = "A folder with a mask for each image, a .png file of the same name "
+                             "whose values are the classes of the pixels; path is then any folder "
+                             "or list of images. null: images have classes.",
+                  .fallback = kNull});
   keys.push_back({.name = "class_order",
                   .type = OptionType::text,
                   .meaning = "Order of the classes if all names are whole numbers: by value, or "

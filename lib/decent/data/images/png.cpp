@@ -39,9 +39,15 @@ int orientation_of(std::span<const std::byte> file) {
   return kNotSaid;
 }
 
+enum class PngValues {
+  colors,  // as they are shown
+  stored,  // the numbers in the file, of one channel of at most 8 bits
+};
+
 class PngDecoder {
  public:
-  explicit PngDecoder(const ImageFile& file) : file_(file), left_(file.bytes) {}
+  PngDecoder(const ImageFile& file, PngValues values)
+      : file_(file), values_(values), left_(file.bytes) {}
   ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
@@ -52,6 +58,7 @@ class PngDecoder {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) file_.wrong("there is no memory to decode it");
     if (!read_header()) fail();
+    if (values_ == PngValues::stored) check_one_channel();
     const auto width = static_cast<std::int64_t>(png_get_image_width(png_, info_));
     const auto height = static_cast<std::int64_t>(png_get_image_height(png_, info_));
     check_size(height, width);
@@ -89,21 +96,37 @@ class PngDecoder {
                 " pixels cannot be in a file of " + std::to_string(bytes) + " bytes");
   }
 
+  void check_one_channel() const {
+    const bool one_channel = type_ == PNG_COLOR_TYPE_GRAY || type_ == PNG_COLOR_TYPE_PALETTE;
+    if (one_channel && depth_ <= 8) return;
+    const std::string kind = one_channel                          ? "gray of 16 bits"
+                             : type_ == PNG_COLOR_TYPE_GRAY_ALPHA ? "gray with alpha"
+                             : type_ == PNG_COLOR_TYPE_RGB        ? "RGB"
+                                                                  : "RGBA";
+    file_.wrong(
+        "not a mask: expected one channel of at most 8 bits, gray or a palette, whose values " +
+        std::string("are classes; it is ") + kind);
+  }
+
   bool read_header() {
     if (setjmp(back_) != 0) return false;
     png_set_read_fn(png_, this, read);
     png_set_chunk_malloc_max(png_, kMostChunkBytes);
     png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_size and begin() limit more
     png_read_info(png_, info_);
-    const int type = png_get_color_type(png_, info_);
+    type_ = png_get_color_type(png_, info_);
     depth_ = png_get_bit_depth(png_, info_) * png_get_channels(png_, info_);
-    if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
-    if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-    png_set_strip_16(png_);
-    png_set_strip_alpha(png_);
+    values_ == PngValues::stored ? png_set_packing(png_) : give_colors();
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
+  }
+
+  void give_colors() {
+    if (type_ == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
+    if (type_ == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
+    png_set_strip_16(png_);
+    png_set_strip_alpha(png_);
   }
 
   bool read_rows() {
@@ -113,9 +136,11 @@ class PngDecoder {
   }
 
   const ImageFile& file_;
+  const PngValues values_;
   std::span<const std::byte> left_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
+  int type_ = 0;   // PNG_COLOR_TYPE of the file
   int depth_ = 0;  // bits of a pixel in the file
   std::vector<png_bytep> rows_;
   std::jmp_buf back_ = {};
@@ -125,7 +150,12 @@ class PngDecoder {
 }  // namespace
 
 void decode_png(const ImageFile& file, Pixels& out, int& orientation) {
-  PngDecoder(file).decode(out);
+  PngDecoder(file, PngValues::colors).decode(out);
+  orientation = orientation_of(file.bytes);
+}
+
+void decode_png_mask(const ImageFile& file, Pixels& out, int& orientation) {
+  PngDecoder(file, PngValues::stored).decode(out);
   orientation = orientation_of(file.bytes);
 }
 

@@ -50,6 +50,8 @@ class ColorJitter final : public FieldTransform {
     return field;
   }
 
+  OnMask on_mask() const override { return OnMask::stays; }
+
   // In random order, as torchvision.
   void change(HostArray& array, SampleRandom& random) const override {
     const Planes image = planes_of(array);

@@ -28,20 +28,21 @@ std::int64_t middle(std::int64_t whole, std::int64_t part) {
   return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
 }
 
-class CenterCrop final : public FieldTransform {
+class CenterCrop final : public GeometricTransform {
  public:
   CenterCrop(std::string field, ImageSize size)
-      : FieldTransform("center_crop", std::move(field)), size_(size) {}
+      : GeometricTransform("center_crop", std::move(field)), size_(size) {}
 
  private:
   Field changed(Field field) const override {
     expect_image(field);
     return with_size(std::move(field), size_);
   }
-  void change(HostArray& array, SampleRandom&) const override {
+  void move(HostArray& array, PixelKind kind, SampleRandom&) const override {
     const ImageSize whole = size_of_image(array.shape);
     if (whole == size_) return;
-    cut(array, {middle(whole.height, size_.height), middle(whole.width, size_.width), size_}, 0);
+    cut(array, {middle(whole.height, size_.height), middle(whole.width, size_.width), size_},
+        fill_of(kind, 0));
   }
 
   ImageSize size_;
@@ -62,10 +63,10 @@ Padding padding_of(const std::vector<std::int64_t>& sides) {
       counted(static_cast<std::int64_t>(sides.size()), "value"));
 }
 
-class RandomCrop final : public FieldTransform {
+class RandomCrop final : public GeometricTransform {
  public:
   RandomCrop(std::string field, ImageSize size, Padding padding, float fill, bool pad_if_needed)
-      : FieldTransform("random_crop", std::move(field)),
+      : GeometricTransform("random_crop", std::move(field)),
         size_(size),
         padding_(padding),
         fill_(fill),
@@ -87,13 +88,13 @@ class RandomCrop final : public FieldTransform {
     return with_size(std::move(field), size_);
   }
 
-  void change(HostArray& array, SampleRandom& random) const override {
+  void move(HostArray& array, PixelKind kind, SampleRandom& random) const override {
     const ImageSize whole = size_of_image(array.shape);
     const Range rows = range(whole.height, padding_.top, padding_.bottom, size_.height, whole);
     const Range columns = range(whole.width, padding_.left, padding_.right, size_.width, whole);
     const std::int64_t top = rows.first + random.integer(rows.count);
     const std::int64_t left = columns.first + random.integer(columns.count);
-    cut(array, {top, left, size_}, fill_);
+    cut(array, {top, left, size_}, fill_of(kind, fill_));
   }
 
   struct Range {

@@ -26,6 +26,8 @@ class Cutout final : public FieldTransform {
     return field;
   }
 
+  OnMask on_mask() const override { return OnMask::stays; }
+
   void change(HostArray& array, SampleRandom& random) const override {
     if (!random.chance(probability_)) return;
     const ImageSize whole = size_of_image(array.shape);

@@ -1,15 +1,24 @@
 #pragma once
 // Transforms that change one field and look at no other, as all transforms of samples in this
-// library do.
+// library do. If the field is an image with a mask (Field::mask_of), the mask follows it.
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "decent/data/transforms/image_pass.h"
 #include "decent/data/transforms/transform.h"
 
 namespace decent {
+
+/// What a transform of images does to their masks.
+enum class OnMask {
+  refused,  // it takes no images with masks
+  stays,    // all pixels stay at their places
+  follows,  // the mask's pixels move as the image's do
+};
 
 class FieldTransform : public SampleTransform {
  public:
@@ -18,14 +27,17 @@ class FieldTransform : public SampleTransform {
       : name_(std::move(name)), field_(std::move(field)) {}
 
   std::vector<Field> fields(std::vector<Field> before) final;
-  void apply(std::vector<HostArray>& sample, SampleRandom& random) const final {
-    change(sample[index_], random);
-  }
+  void apply(std::vector<HostArray>& sample, SampleRandom& random) const final;
 
  protected:
   /// The field after the transform. Throws UserError, see wrong().
   virtual Field changed(Field field) const = 0;
   virtual void change(HostArray& array, SampleRandom& random) const = 0;
+
+  virtual OnMask on_mask() const { return OnMask::refused; }
+  /// For OnMask::follows: changes the mask as an image of one channel. The random numbers are those
+  /// that `change` draws.
+  virtual void change_mask(HostArray& /*mask*/, SampleRandom& /*random*/) const {}
 
   /// Throws UserError for anything but float32 [channels, height, width].
   void expect_image(const Field& field) const;
@@ -40,6 +52,26 @@ class FieldTransform : public SampleTransform {
   std::string name_;
   std::string field_;
   std::size_t index_ = 0;
+  std::optional<std::size_t> mask_;  // the field of the mask that follows
+};
+
+/// A transform that moves the pixels of an image and of its mask.
+class GeometricTransform : public FieldTransform {
+ public:
+  using FieldTransform::FieldTransform;
+
+ protected:
+  /// Moves the pixels of an image, whose values are of that kind.
+  virtual void move(HostArray& image, PixelKind kind, SampleRandom& random) const = 0;
+
+ private:
+  void change(HostArray& array, SampleRandom& random) const final {
+    move(array, PixelKind::colors, random);
+  }
+  OnMask on_mask() const final { return OnMask::follows; }
+  void change_mask(HostArray& mask, SampleRandom& random) const final {
+    move(mask, PixelKind::classes, random);
+  }
 };
 
 /// The number of the field of that name. Throws UserError in the name of the transform.

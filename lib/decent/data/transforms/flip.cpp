@@ -7,10 +7,12 @@
 namespace decent {
 namespace {
 
-class Flip final : public FieldTransform {
+class Flip final : public GeometricTransform {
  public:
   Flip(std::string field, double probability, bool vertical)
-      : FieldTransform("flip", std::move(field)), probability_(probability), vertical_(vertical) {}
+      : GeometricTransform("flip", std::move(field)),
+        probability_(probability),
+        vertical_(vertical) {}
 
   bool random() const override { return true; }
 
@@ -20,7 +22,7 @@ class Flip final : public FieldTransform {
     return field;
   }
 
-  void change(HostArray& array, SampleRandom& random) const override {
+  void move(HostArray& array, PixelKind, SampleRandom& random) const override {
     if (!random.chance(probability_)) return;
     const ImageShape shape(array.shape);
     float* values = array.as<float>().data();

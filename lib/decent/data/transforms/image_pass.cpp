@@ -68,19 +68,19 @@ ImagePart anywhere_in(ImageSize whole, ImageSize part, SampleRandom& random) {
   return {top, left, part};
 }
 
-void resize_part(HostArray& image, const ImagePart& part, ImageSize size) {
+void resize_part(HostArray& image, const ImagePart& part, ImageSize size, PixelKind kind) {
   const ImageSize whole = size_of_image(image.shape);
   if (part.size == size) {
     if (part.size != whole) cut(image, part, 0);
     return;
   }
   replace(image, size, [&](const float* in, float* out) {
-    resample({.data = in + part.top * whole.width + part.left,
-              .size = part.size,
-              .row_stride = whole.width,
-              .channel_stride = whole.height * whole.width,
-              .channels = image.shape[0]},
-             size, out);
+    const ImageView<float> view{.data = in + part.top * whole.width + part.left,
+                                .size = part.size,
+                                .row_stride = whole.width,
+                                .channel_stride = whole.height * whole.width,
+                                .channels = image.shape[0]};
+    kind == PixelKind::classes ? resample_nearest(view, size, out) : resample(view, size, out);
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Sizes of images, and operations on an image of float32 [channels, height, width], that several
-// transforms share.
+// transforms share. A mask, in their eyes, is an image of one channel whose values are classes.
 
 #include <array>
 #include <cstdint>
@@ -66,9 +66,17 @@ void for_each_row(std::int64_t channels, ImageSize whole, const ImagePart& part,
   }
 }
 
+/// What the values of pixels are. Colours may be mixed, of classes the nearest is taken.
+enum class PixelKind { colors, classes };
+
+/// The value of pixels beyond the image: kNoClass for classes.
+inline float fill_of(PixelKind kind, float of_colors) {
+  return kind == PixelKind::classes ? static_cast<float>(kNoClass) : of_colors;
+}
+
 /// Replaces the image by that part, resized to `size`. A whole image that already has the size is
 /// left as it is.
-void resize_part(HostArray& image, const ImagePart& part, ImageSize size);
+void resize_part(HostArray& image, const ImagePart& part, ImageSize size, PixelKind kind);
 
 /// Replaces the image by that part; `fill` is the value beyond the image.
 void cut(HostArray& image, const ImagePart& part, float fill);

@@ -48,6 +48,8 @@ class Normalize final : public FieldTransform {
     return field;
   }
 
+  OnMask on_mask() const override { return OnMask::stays; }
+
   void change(HostArray& array, SampleRandom&) const override {
     const auto places = array.shape.empty() ? 1 : static_cast<std::size_t>(array.shape[0]);
     const std::span<float> values = array.as<float>();
@@ -76,6 +78,8 @@ class ToFloat final : public FieldTransform {
     field.dtype = DType::float32;
     return field;
   }
+
+  OnMask on_mask() const override { return OnMask::stays; }
 
   void change(HostArray& array, SampleRandom&) const override {
     constexpr float kWhite = 255;

@@ -30,6 +30,8 @@ class RandomErasing final : public FieldTransform {
     return field;
   }
 
+  OnMask on_mask() const override { return OnMask::stays; }
+
   void change(HostArray& array, SampleRandom& random) const override {
     if (!random.chance(probability_)) return;
     const std::optional<ImagePart> part = part_of(size_of_image(array.shape), random);

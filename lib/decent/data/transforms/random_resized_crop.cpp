@@ -11,10 +11,10 @@ namespace decent {
 namespace {
 
 // The largest part in the middle of the image with the proportions of `size`, resized.
-class MiddleResized final : public FieldTransform {
+class MiddleResized final : public GeometricTransform {
  public:
   MiddleResized(std::string field, ImageSize size)
-      : FieldTransform("random_resized_crop", std::move(field)), size_(size) {}
+      : GeometricTransform("random_resized_crop", std::move(field)), size_(size) {}
 
  private:
   Field changed(Field field) const override {
@@ -22,7 +22,7 @@ class MiddleResized final : public FieldTransform {
     field.shape = {field.shape[0], size_.height, size_.width};
     return field;
   }
-  void change(HostArray& array, SampleRandom&) const override {
+  void move(HostArray& array, PixelKind kind, SampleRandom&) const override {
     const ImageSize whole = size_of_image(array.shape);
     const double scale =
         std::min(static_cast<double>(whole.height) / static_cast<double>(size_.height),
@@ -30,7 +30,7 @@ class MiddleResized final : public FieldTransform {
     const ImageSize part{extent(size_.height, scale, whole.height),
                          extent(size_.width, scale, whole.width)};
     resize_part(array, {(whole.height - part.height) / 2, (whole.width - part.width) / 2, part},
-                size_);
+                size_, kind);
   }
   static std::int64_t extent(std::int64_t size, double scale, std::int64_t most) {
     return std::clamp<std::int64_t>(std::llrint(static_cast<double>(size) * scale), 1, most);
@@ -39,10 +39,10 @@ class MiddleResized final : public FieldTransform {
   ImageSize size_;
 };
 
-class RandomResizedCrop final : public FieldTransform {
+class RandomResizedCrop final : public GeometricTransform {
  public:
   RandomResizedCrop(std::string field, ImageSize size, Bounds scale, Bounds ratio)
-      : FieldTransform("random_resized_crop", std::move(field)),
+      : GeometricTransform("random_resized_crop", std::move(field)),
         size_(size),
         scale_(scale),
         ratio_(ratio) {}
@@ -59,8 +59,8 @@ class RandomResizedCrop final : public FieldTransform {
     return field;
   }
 
-  void change(HostArray& array, SampleRandom& random) const override {
-    resize_part(array, part_of(size_of_image(array.shape), random), size_);
+  void move(HostArray& array, PixelKind kind, SampleRandom& random) const override {
+    resize_part(array, part_of(size_of_image(array.shape), random), size_, kind);
   }
 
   // As torchvision draws it: ten attempts, then the middle.

@@ -148,4 +148,15 @@ void resample(const ImageView<std::uint8_t>& in, ImageSize size, float* out) {
                  static_cast<std::size_t>(in.size.width), 1.0F / 255, out);
 }
 
+// PyTorch computes the places in float32, so that other types would give others.
+std::vector<std::int64_t> nearest_places(std::int64_t in, std::int64_t out) {
+  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < out; ++i) {
+    const auto place = static_cast<std::int64_t>(static_cast<float>(i) * scale);
+    places.push_back(std::min(place, in - 1));
+  }
+  return places;
+}
+
 }  // namespace decent

@@ -9,10 +9,10 @@
 namespace decent {
 namespace {
 
-class Resize final : public FieldTransform {
+class Resize final : public GeometricTransform {
  public:
   Resize(std::string field, const std::vector<std::int64_t>& size)
-      : FieldTransform("resize", std::move(field)),
+      : GeometricTransform("resize", std::move(field)),
         shorter_(size.size() == 1),
         size_(image_size(size, "transform resize")) {}
 
@@ -28,7 +28,7 @@ class Resize final : public FieldTransform {
     return field;
   }
 
-  void change(HostArray& array, SampleRandom&) const override {
+  void move(HostArray& array, PixelKind kind, SampleRandom&) const override {
     const ImageSize size = size_of_image(array.shape);
     const ImageSize after = shorter_ ? with_shorter_side(size, size_.height) : size_;
     if (after.height * after.width > kMostPixels) {
@@ -36,7 +36,7 @@ class Resize final : public FieldTransform {
             shape_text(std::vector{after.height, after.width}) + ", more than " +
             counted(kMostPixels, "pixel"));
     }
-    resize_part(array, {0, 0, size}, after);
+    resize_part(array, {0, 0, size}, after, kind);
   }
 
   bool shorter_;  // only the shorter side is given

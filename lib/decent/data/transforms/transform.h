@@ -25,7 +25,8 @@ class SampleTransform {
   virtual ~SampleTransform() = default;
 
   /// The extents and types of the fields `before` after this transform, which remembers the ones
-  /// that it changes. Throws UserError for fields that it cannot take.
+  /// that it changes. A transform that moves the pixels of an image moves those of its mask, too
+  /// (Field::mask_of). Throws UserError for fields that it cannot take.
   virtual std::vector<Field> fields(std::vector<Field> before) = 0;
   /// Changes `sample`, an array for each field. Throws UserError for a sample that does not fit,
   /// e.g. an image smaller than the crop.
