@@ -9,7 +9,7 @@ from typing import Any
 # As the program has them for `checkpoint.keep_best`, and the distance between the copies, which every evaluation
 # measures.
 LOWER = ("loss", "perplexity", "bits_per_byte", "mse", "mae", "consensus_distance")
-HIGHER = ("accuracy", "precision", "recall", "f1", "auc", "r2")
+HIGHER = ("accuracy", "precision", "recall", "f1", "mean_iou", "dice", "auc", "r2")
 _TOP = re.compile(r"top[1-9][0-9]*")
 ALWAYS = ("loss", "consensus_distance")
 # With these losses an evaluation measures the accuracy if the recipe does not say what to measure.

@@ -100,6 +100,15 @@ Metric by_label(std::string name, double (*value)(double hits, double predicted,
           .value = macro(value)};
 }
 
+double dice(double hits, double predicted, double truth) {
+  return share(2 * hits, predicted + truth);
+}
+
+Metric of_classes(Metric metric) {
+  metric.targets = {TargetKind::classes};
+  return metric;
+}
+
 // ---- the area under the ROC curve, exactly: a metric that keeps every score ------------------
 
 // The sums are these, then kValues numbers in rows, one for each sample: its scores, then its class
@@ -250,8 +259,12 @@ std::vector<Metric> make_table() {
       by_label("precision",
                [](double hits, double predicted, double) { return share(hits, predicted); }),
       by_label("recall", [](double hits, double, double truth) { return share(hits, truth); }),
-      by_label("f1", [](double hits, double predicted,
-                        double truth) { return share(2 * hits, predicted + truth); }),
+      by_label("f1", dice),
+      // Of the pixels of masks, where Dice's coefficient is the name of f1.
+      of_classes(
+          by_label("mean_iou", [](double hits, double predicted,
+                                  double truth) { return share(hits, predicted + truth - hits); })),
+      of_classes(by_label("dice", dice)),
       auc_metric(),
       {.name = "perplexity",  // exp of the loss
        .targets = {classes, none},

@@ -81,6 +81,23 @@ TEST(Metrics, OfClasses) {
   EXPECT_DOUBLE_EQ(values.at("precision"), (1.0 / 2) / 3);
   EXPECT_DOUBLE_EQ(values.at("recall"), (1.0 / 2) / 3);
   EXPECT_DOUBLE_EQ(values.at("f1"), (2.0 / 4) / 3);
+  EXPECT_DOUBLE_EQ(values.at("mean_iou"), (1.0 / 3) / 3);
+  EXPECT_EQ(values.at("dice"), values.at("f1"));
+}
+
+// The numbers are those of scikit-learn's jaccard_score and f1_score with average="macro" of the
+// pixels that count. Class 3 is predicted only where the mask has none.
+TEST(Metrics, OfMasks) {
+  const at::Tensor mask = integers({0, 0, 1, 1, 2, 2, 255, 0, 1, 2}).view({1, 2, 5});
+  const at::Tensor predicted = integers({0, 1, 1, 1, 0, 2, 3, 0, 2, 2});
+  const at::Tensor scores = at::arange(4).eq(predicted.unsqueeze(1)).to(at::kDouble);
+  const Criterion criterion("cross_entropy", {.ignore_index = 255, .class_dim = 1, .weights = {}});
+  EvaluationSums sums({metric("mean_iou"), metric("dice"), metric("accuracy")});
+  sums.add(criterion.evaluate(scores.t().reshape({1, 4, 2, 5}), mask, 1));
+  const Values values = values_of(sums);
+  EXPECT_DOUBLE_EQ(values.at("mean_iou"), 0.5);
+  EXPECT_DOUBLE_EQ(values.at("dice"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(values.at("accuracy"), 6.0 / 9);
 }
 
 TEST(Metrics, OfTheHighestClasses) {
@@ -159,8 +176,9 @@ TEST(Metrics, SayWhichWayIsBetter) {
     if (each.better == Better::higher) higher.push_back(each.name);
     if (each.is_share) shares.push_back(each.name);
   }
-  EXPECT_THAT(higher, ElementsAre("accuracy", "precision", "recall", "f1", "auc", "r2"));
-  EXPECT_THAT(shares, ElementsAre("accuracy", "precision", "recall", "f1"));
+  EXPECT_THAT(higher, ElementsAre("accuracy", "precision", "recall", "f1", "mean_iou", "dice",
+                                  "auc", "r2"));
+  EXPECT_THAT(shares, ElementsAre("accuracy", "precision", "recall", "f1", "mean_iou", "dice"));
   CheckpointRecipe recipe;
   EXPECT_FALSE(keeps_highest(recipe));
   recipe.keep_best = "r2";

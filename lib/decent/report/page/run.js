@@ -1,6 +1,6 @@
 // A run as the charts need it: columns of its figures, and the samples and seconds at each step.
 
-const SHARES = /^(accuracy|top\d+|precision|recall|f1|auc)$/;  // metrics from 0 to 1
+const SHARES = /^(accuracy|top\d+|precision|recall|f1|mean_iou|dice|auc)$/;  // metrics from 0 to 1
 
 class Run {
   constructor(facts, index) {
