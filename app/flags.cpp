@@ -92,7 +92,7 @@ void check_predict(const std::string& file) {
   const std::string extension = std::filesystem::path(file).extension().string();
   std::vector<std::string> valid;
   for (const PredictionFormat& format : prediction_formats()) valid.emplace_back(format.extension);
-  const auto nearest = nearest_name(extension, valid);
+  const auto nearest = extension.empty() ? std::nullopt : nearest_name(extension, valid);
   throw UserError("--predict '" + file + "': the file's name must end in " +
                   prediction_extensions() + (nearest ? "; did you mean '" + *nearest + "'?" : ""));
 }

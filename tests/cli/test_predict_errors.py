@@ -42,8 +42,8 @@ def refused(folder: Path, changed: dict, name: str, *flags: object, code: int = 
                                                ("out.parquet", None)])
 def test_a_name_that_ends_in_something_else(name: str, nearest: str | None) -> None:
     message = flag_error("--config", "r.yaml", "--predict", name)
-    assert_says(message, f"--predict '{name}'", "must end in .npz, .safetensors, .csv or .jsonl")
-    assert message.strip().endswith(f"did you mean '{nearest}'?" if nearest else "or .jsonl")
+    assert_says(message, f"--predict '{name}'", "must end in .npz, .safetensors, .csv, .jsonl or /")
+    assert message.strip().endswith(f"did you mean '{nearest}'?" if nearest else "or /")
 
 
 @pytest.mark.parametrize(("flags", "says"), [

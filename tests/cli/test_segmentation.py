@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predictions import outputs_of, predicted
-from runs import Run, assert_same_weights, assert_says, attempt, merged, recipe, refused, train
+from predictions import outputs_of, predict, predicted
+from runs import Run, assert_same_weights, assert_says, attempt, error_message, merged, recipe, refused, train
 
 CLASSES, NO_CLASS = 3, 255
 HEIGHT, WIDTH, CROP = 20, 24, 16
@@ -171,6 +171,27 @@ def test_predictions(trained: tuple[Run, dict], tmp_path: Path) -> None:
     np.testing.assert_allclose(found["output"], wanted, rtol=1e-5, atol=1e-5)  # the average of one replica is rounded once
     np.testing.assert_array_equal(found["class"], found["output"].argmax(1))
     assert found["file"].tolist()[:2] == ["even/00.webp", "even/02.webp"]
+
+
+def test_predicted_masks(trained: tuple[Run, dict], tmp_path: Path) -> None:
+    """The classes of the other formats, the same bytes on any number of workers."""
+    run, own = trained
+    source = {"format": "images", "path": own["data"]["eval"]["path"]}
+    own = merged(own, {"output": str(run.folder), "data": {"predict": source}})
+    found = predicted(tmp_path / "arrays", own)
+    for workers in (1, 3):
+        ended = predict(tmp_path / str(workers), own, "masks/", workers=workers)
+        assert [e.code for e in ended] == [0] * workers, ended[0].err
+        assert {path.name for path in (tmp_path / str(workers)).iterdir()} == {"predict.yaml", "masks"}
+    for name, classes in zip(found["file"], found["class"], strict=True):
+        files = [(tmp_path / str(workers) / "masks" / name).with_suffix(".png") for workers in (1, 3)]
+        image = Image.open(files[0])
+        assert image.mode == "L"
+        np.testing.assert_array_equal(np.asarray(image), classes)
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert len(list((tmp_path / "1" / "masks").rglob("*.png"))) == COUNTS["test"]
+    again = error_message(predict(tmp_path / "1", own, "masks/"))
+    assert_says(again, "--predict 'masks/': there is something of this name already; remove it, or choose another name")
 
 
 FIRST, ALL = "even/00.png", "*/*.png"

@@ -178,7 +178,10 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
     }
   }
   if (command.predict_file) {
-    outputs.push_back({"--predict", *command.predict_file, "choose another name or folder"});
+    const fs::path& path = *command.predict_file;
+    const bool folder = !path.has_filename();  // of masks
+    outputs.push_back(
+        {"--predict", folder ? path.parent_path() : path, "choose another name or folder", folder});
   }
   // Written external data never gets a name that exists already, so it is not listed.
   if (command.export_file) {

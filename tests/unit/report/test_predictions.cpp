@@ -152,6 +152,49 @@ TEST_F(Predictions, OfOtherExtentsAreRefusedByArraysAndTables) {
   EXPECT_EQ(files(), 1U);
 }
 
+const std::vector<std::int64_t> kFour = {0, 1, 2, 3};
+
+// Two masks of 1 by 2 pixels.
+PredictionBatch two_masks(const std::vector<std::int64_t>& classes) {
+  return {.rows = {0, 1},
+          .files = {"a/x.webp", "b.jpg"},
+          .output = {.shape = {2, 1, 2}, .values = kOutput},
+          .classes = BatchColumn<std::int64_t>{.shape = {2, 1, 2}, .values = classes},
+          .probability = BatchColumn<float>{.shape = {2, 1, 2}, .values = kOutput}};
+}
+
+// tests/cli/test_segmentation.py reads them.
+TEST_F(Predictions, OfPixelsAreAFolderOfMasks) {
+  const std::vector<std::int64_t> classes = {0, 255, 1, 1};
+  const PredictionBatch batch = two_masks(classes);
+  const auto path = write("p/", {batch});
+  EXPECT_TRUE(std::filesystem::is_regular_file(path / "a/x.png"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(path / "b.png"));
+  PredictionBatch without_names = batch;
+  without_names.files = {};
+  EXPECT_TRUE(std::filesystem::is_regular_file(write("q/", {without_names}) / "1.png"));
+  EXPECT_EQ(files(), 2U);
+  EXPECT_THAT(testing::refusal([&] { find_prediction_format(path)->open(path, {}); }),
+              HasSubstr("p/': there is something of this name already; remove it"));
+}
+
+TEST_F(Predictions, AreRefusedAsMasks) {
+  const std::vector<std::int64_t> classes = {0, 1, 256, 1};
+  const auto refused = [&](const PredictionBatch& batch) {
+    return testing::refusal([&] { write("p/", {batch}); });
+  };
+  EXPECT_THAT(refused(two_masks(classes)), HasSubstr("p/': the output has class 256"));
+  EXPECT_THAT(refused(two_samples(0)), HasSubstr("the classes of a sample are []"));
+  EXPECT_THAT(refused({.rows = {0, 1}, .output = {.shape = {2, 2}, .values = kOutput}}),
+              HasSubstr("masks need a loss with classes or events"));
+  PredictionBatch batch = two_masks(kFour);
+  batch.files = {"a.png", "a.jpg"};
+  EXPECT_THAT(refused(batch), HasSubstr("two images would have the mask 'a.png'"));
+  batch.files = {"a/../../b.png", "a.jpg"};
+  EXPECT_THAT(refused(batch), HasSubstr("the image 'a/../../b.png' is not in the folder"));
+  EXPECT_EQ(files(), 0U);
+}
+
 TEST_F(Predictions, NeedAFolder) {
   for (const PredictionFormat& format : prediction_formats()) {
     const auto path = folder_.path() / "no" / ("p" + std::string(format.extension));

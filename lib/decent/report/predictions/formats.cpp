@@ -5,9 +5,10 @@
 namespace decent {
 namespace {
 
-const std::array<PredictionFormat, 4>& table() {
-  static const std::array<PredictionFormat, 4> formats = {
-      npz_predictions(), safetensors_predictions(), csv_predictions(), jsonl_predictions()};
+const std::array<PredictionFormat, 5>& table() {
+  static const std::array<PredictionFormat, 5> formats = {
+      npz_predictions(), safetensors_predictions(), csv_predictions(), jsonl_predictions(),
+      png_predictions()};
   return formats;
 }
 
@@ -16,7 +17,8 @@ const std::array<PredictionFormat, 4>& table() {
 std::span<const PredictionFormat> prediction_formats() { return table(); }
 
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path) {
-  const std::string extension = path.extension().string();
+  const bool is_folder = !path.empty() && !path.has_filename();
+  const std::string extension = is_folder ? "/" : path.extension().string();
   for (const PredictionFormat& format : prediction_formats())
     if (format.extension == extension) return &format;
   return nullptr;

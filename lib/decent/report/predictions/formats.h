@@ -14,7 +14,7 @@ namespace decent {
 
 /// A row of the table.
 struct PredictionFormat {
-  std::string_view extension;  // of the file's name, with its dot
+  std::string_view extension;  // of the file's name, with its dot; "/" for a folder
   /// Begins a file. `class_names`: of the classes 0, 1, ..; further classes have no names. Throws
   /// WriteError.
   std::unique_ptr<PredictionFile> (*open)(const std::filesystem::path& path,
@@ -23,7 +23,8 @@ struct PredictionFormat {
 
 std::span<const PredictionFormat> prediction_formats();
 
-/// The format with the extension of the file's name; null if there is none.
+/// The format with the extension of the file's name, or of folders if the path ends in a slash; null
+/// if there is none.
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path);
 
 /// ".npz, .csv or ..".
@@ -34,5 +35,6 @@ PredictionFormat npz_predictions();          // npz.cpp
 PredictionFormat safetensors_predictions();  // safetensors.cpp
 PredictionFormat csv_predictions();          // csv.cpp
 PredictionFormat jsonl_predictions();        // jsonl.cpp
+PredictionFormat png_predictions();          // png.cpp
 
 }  // namespace decent
