@@ -23,8 +23,8 @@ struct PredictionFormat {
 
 std::span<const PredictionFormat> prediction_formats();
 
-/// The format with the extension of the file's name, or of folders if the path ends in a slash; null
-/// if there is none.
+/// The format with the extension of the file's name, or of folders if the path ends in a slash;
+/// null if there is none.
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path);
 
 /// ".npz, .csv or ..".
