@@ -190,8 +190,9 @@ def test_predicted_masks(trained: tuple[Run, dict], tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(image), classes)
         assert files[0].read_bytes() == files[1].read_bytes()
     assert len(list((tmp_path / "1" / "masks").rglob("*.png"))) == COUNTS["test"]
-    again = error_message(predict(tmp_path / "1", own, "masks/"))
-    assert_says(again, "--predict 'masks/': there is something of this name already; remove it, or choose another name")
+    again = predict(tmp_path / "1", own, "masks/")[0]
+    assert again.code == 2
+    assert_says(again.err, "--predict 'masks/': there is something of this name already; remove it, or choose another name")
 
 
 FIRST, ALL = "even/00.png", "*/*.png"

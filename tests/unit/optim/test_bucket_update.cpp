@@ -220,7 +220,8 @@ TYPED_TEST(BucketUpdateOf, PassesOnNanAndInfinityWhereTheyAre) {
     problem.apply(*update, mixing_of(0.5, 0.5), 0.1);
     clean.apply(*update, mixing_of(0.5, 0.5), 0.1);
     for (std::size_t i = 0; i < 100; ++i) {
-      const bool touched = i == 3 || i == 40 || i == 77 || i == 99;
+      // What the loops of a factored update get of a gradient is its direction.
+      const bool touched = (!update->is_factored() && (i == 3 || i == 40)) || i == 77 || i == 99;
       if (touched) {
         EXPECT_FALSE(std::isfinite(problem.x[at + i])) << i;
       } else {
