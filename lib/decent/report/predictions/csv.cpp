@@ -94,8 +94,8 @@ class CsvPredictions final : public PredictionFile {
 };
 
 std::unique_ptr<PredictionFile> open_csv(const std::filesystem::path& path,
-                                         std::vector<std::string> names) {
-  return std::make_unique<CsvPredictions>(path, std::move(names));
+                                         const std::vector<std::string>& names) {
+  return std::make_unique<CsvPredictions>(path, names);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct PredictionFormat {
   /// Begins a file. `class_names`: of the classes 0, 1, ..; further classes have no names. Throws
   /// WriteError.
   std::unique_ptr<PredictionFile> (*open)(const std::filesystem::path& path,
-                                          std::vector<std::string> class_names) = nullptr;
+                                          const std::vector<std::string>& class_names) = nullptr;
 };
 
 std::span<const PredictionFormat> prediction_formats();

@@ -84,8 +84,8 @@ class JsonlPredictions final : public PredictionFile {
 };
 
 std::unique_ptr<PredictionFile> open_jsonl(const std::filesystem::path& path,
-                                           std::vector<std::string> names) {
-  return std::make_unique<JsonlPredictions>(path, std::move(names));
+                                           const std::vector<std::string>& names) {
+  return std::make_unique<JsonlPredictions>(path, names);
 }
 
 }  // namespace

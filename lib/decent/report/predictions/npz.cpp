@@ -86,8 +86,8 @@ class NpzPredictions final : public PredictionFile {
 };
 
 std::unique_ptr<PredictionFile> open_npz(const std::filesystem::path& path,
-                                         std::vector<std::string> names) {
-  return std::make_unique<NpzPredictions>(path, std::move(names));
+                                         const std::vector<std::string>& names) {
+  return std::make_unique<NpzPredictions>(path, names);
 }
 
 }  // namespace

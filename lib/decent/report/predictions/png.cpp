@@ -116,7 +116,8 @@ class PngPredictions final : public PredictionFile {
   fs::path temporary_;
 };
 
-std::unique_ptr<PredictionFile> open_png(const fs::path& path, std::vector<std::string>) {
+std::unique_ptr<PredictionFile> open_png(const fs::path& path,
+                                         const std::vector<std::string>& /*class_names*/) {
   return std::make_unique<PngPredictions>(path);
 }
 

@@ -51,8 +51,8 @@ class SafetensorsPredictions final : public PredictionFile {
 };
 
 std::unique_ptr<PredictionFile> open_safetensors(const std::filesystem::path& path,
-                                                 std::vector<std::string> names) {
-  return std::make_unique<SafetensorsPredictions>(path, std::move(names));
+                                                 const std::vector<std::string>& names) {
+  return std::make_unique<SafetensorsPredictions>(path, names);
 }
 
 }  // namespace
