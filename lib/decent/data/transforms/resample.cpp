@@ -25,8 +25,10 @@ class Side {
     weights_.reserve(static_cast<std::size_t>(out) * (2 * static_cast<std::size_t>(reach) + 2));
     for (std::int64_t i = 0; i < out; ++i) {
       const double center = scale * (static_cast<double>(i) + 0.5);
-      const auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
-      const auto end = std::min<std::int64_t>(static_cast<std::int64_t>(center + reach + 0.5), in);
+      const auto begin =
+          std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(center - reach + 0.5)), 0);
+      const auto end =
+          std::min<std::int64_t>(static_cast<std::int64_t>(std::floor(center + reach + 0.5)), in);
       add(begin, end, center, reach);
     }
   }
