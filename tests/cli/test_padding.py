@@ -1,4 +1,5 @@
-"""Pairs padded to the longest of a batch: the batches of a PyTorch collate, bit for bit, and runs on them."""
+"""Pairs padded to the longest of a batch, of so many samples or of so many tokens: the batches of a PyTorch collate, bit for bit,
+and runs on them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from program import ROOT
-from runs import Run, assert_same_run, assert_same_weights, attempt, merged, recipe, train, write_recipe
+from runs import (Run, assert_same_run, assert_same_weights, assert_says, attempt, error_message, merged, recipe, refused, train,
+                  write_recipe)
 from translator import Translator
 
 RUN = os.environ.get("DECENT_LOADER_RUN", ROOT / "build" / "bin" / "loader_run")
@@ -145,3 +147,92 @@ def test_dry_run_and_evaluation_alone(data: tuple[Path, list[Pair]], undisturbed
         ended, = attempt(tmp_path / flags[0], evaluated(data[0], "batch"), *flags)
         assert ended.code == 0 and ended.err == "", ended
     assert f"loss {undisturbed.evaluation['loss']:.4f}" in ended.out
+
+
+# ---- batches measured in tokens -------------------------------------------------------------------------------------
+
+TOKENS = 64
+
+
+def length(pair: Pair) -> int:
+    return max(len(pair[0]), len(pair[1]) + 1)
+
+
+def batched(pairs: list[Pair]) -> list[list[Pair]]:
+    """As fairseq's batch_by_size does it, for the pairs in this order."""
+    found = [[]]
+    for pair in pairs:
+        if (len(found[-1]) + 1) * max(map(length, [*found[-1], pair])) > TOKENS:
+            found.append([])
+        found[-1].append(pair)
+    return found
+
+
+def of_tokens(folder: Path, **changes: object) -> dict:
+    return merged(settings(folder, "batch", data={"batch_tokens": TOKENS}), changes)
+
+
+def test_batches_of_tokens_in_the_order_of_the_file(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    folder, pairs = data
+    wanted = batched(pairs)
+    for ours, theirs in zip(batches(tmp_path, of_tokens(folder, data={"shuffle": False}), len(wanted)), wanted, strict=True):
+        assert_equal(ours, collate(theirs))
+
+
+def test_batches_of_tokens_by_length(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    """Which pairs of one length share a batch is random, and so is the order of the batches; their sizes are not. In every epoch
+    they are the same batches."""
+    folder, pairs = data
+    by_length = batched(sorted(pairs, key=length))
+    count = len(by_length)
+    both = batches(tmp_path, of_tokens(folder, data={"threads": 3}), 2 * count)
+    rows = [sorted(zip(batch["x"].tolist(), batch["y"].tolist())) for batch in both]
+    assert rows[:count] != rows[count:] and sorted(rows[:count]) == sorted(rows[count:])
+    sizes = sorted((batch["x"].size(0), max(batch["x"].size(1), batch["y"].size(1))) for batch in both[:count])
+    assert sizes == sorted((len(batch), max(map(length, batch))) for batch in by_length)
+    seen = [tuple(number for number in row if number > 2) for batch in both[:count] for row in batch["x"].tolist()]
+    assert sorted(seen) == sorted(tuple(source) for source, _ in pairs)
+
+
+def test_runs_on_batches_of_tokens(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    """The same with other threads, and resumed; and it is said how large batches are."""
+    own = of_tokens(data[0], checkpoint={"every_steps": 6})
+    run = train(tmp_path / "whole", own, workers=2)
+    assert_says(run.ended[0].out, "12 updates of 2 x 64 tokens")
+    count = len(batched(sorted(data[1], key=length)))
+    line = run.lines("train")[-1]
+    assert line["epoch"] == pytest.approx(12 / (count // 2))
+    assert line["samples_per_s"] * line["step_ms"] / 1000 == pytest.approx(2 * PAIRS / count)
+    changed = merged(own, {"data": {"threads": 3, "prefetch": 5}})
+    train(tmp_path / "stopped", changed, "--set", "train.steps=6", "--set", "schedule.t_max=12", workers=2)
+    assert_same_weights(train(tmp_path / "stopped", changed, "--resume", "auto", workers=2), run)
+    for tokens in ("65", "null"):
+        ended = attempt(tmp_path / "stopped", changed, "--resume", "auto", "--set", f"data.batch_tokens={tokens}", workers=2)
+        assert_says(error_message(ended), f"data.batch_tokens was 64, is {tokens}")
+    dry, = attempt(tmp_path / "dry", own, "--dry-run")
+    assert dry.code == 0, dry
+    assert_says(dry.out, f"12 of 1 batch, about {round(PAIRS / count)} samples, {count} an epoch (0 batches left out of each)")
+
+
+def test_what_has_no_batches_of_tokens(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    folder, pairs = data
+    longest = max(map(length, pairs))
+    first = next(i for i, pair in enumerate(pairs) if length(pair) == longest)
+    cases = {
+        "data.batch_tokens: the samples of data.train are all of one size (x int64[9], x_mask bool[9], y_in int64[12], y int64[12], "
+        "y_mask bool[12]), for which data.batch_size says how large a batch is; texts of format pairs keep their lengths with `pad: "
+        "batch`": settings(folder, "length", data={"batch_tokens": TOKENS}),
+        f"data.batch_tokens: expected at least the tokens of the longest sample, got {longest - 1}; sample {first} ('{folder}/pairs.tsv'), "
+        f"counted from 0, has {longest}": of_tokens(folder, data={"batch_tokens": longest - 1}),
+        "data.batch_tokens: its batches are made of samples of similar lengths, while data.sampling draws samples by weights":
+            of_tokens(folder, data={"sampling": {"weights": "2"}}),
+        "data.batch_tokens: it takes the place of data.batch_size, whose hosts and ranks would not count":
+            of_tokens(folder, data={"batch_size": {"default": 3, "ranks": {0: 4}}}),
+        "the training data has 1 batch, but one update takes 2: one for each of 1 worker x grad_accumulation 2\nlower data.batch_tokens":
+            of_tokens(folder, data={"batch_tokens": 10**6}, train={"grad_accumulation": 2}),
+        "decent-train can do": of_tokens(folder, data={"batch_tokens": 10**10}),
+    }
+    for number, (message, own) in enumerate(cases.items()):
+        own_folder = tmp_path / str(number)
+        own_folder.mkdir()
+        assert_says(refused(own_folder, own), message)

@@ -19,6 +19,7 @@
 #include "decent/core/torch_dtype.h"
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
+#include "decent/task/sampling.h"
 #include "decent/task/sources.h"
 #include "decent/task/statistics.h"
 #include "decent/train/recipe_names.h"
@@ -27,7 +28,7 @@ namespace {
 
 using namespace decent;
 
-BatchPlan plan_of(const Recipe& recipe, const DataSet& data, int rank, int workers) {
+BatchPlan plan_of(const Recipe& recipe, DataSet& data, int rank, int workers) {
   BatchPlan plan;
   plan.samples = data.size();
   plan.batch_size = recipe.data.batch_size.usual;
@@ -35,6 +36,7 @@ BatchPlan plan_of(const Recipe& recipe, const DataSet& data, int rank, int worke
   plan.member.rank = rank;
   plan.shuffle = recipe.data.shuffle;
   plan.seed = static_cast<std::uint64_t>(recipe.seed);
+  plan.token_batches = token_batches(recipe, data);
   return plan;
 }
 

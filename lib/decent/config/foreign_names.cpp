@@ -60,8 +60,11 @@ constexpr auto kNames = std::to_array<ForeignName>({
     // batches
     {"batch", "data.batch_size", ""},
     {"bs", "data.batch_size", ""},
+    {"max_tokens", "data.batch_tokens", ""},
+    {"max_tokens_per_batch", "data.batch_tokens", ""},
     {"micro_batch_size", "data.batch_size", ""},
     {"per_device_train_batch_size", "data.batch_size", ""},
+    {"tokens_per_batch", "data.batch_tokens", ""},
     {"train_batch_size", "data.batch_size", ""},
     {"per_device_eval_batch_size", "data.eval_batch_size", ""},
     {"test_batch_size", "data.eval_batch_size", ""},

@@ -198,6 +198,20 @@ void check_watchers(const Recipe& recipe, const Value& root, Mistakes& mistakes)
   }
 }
 
+void check_batches(const DataRecipe& data, const Value& root, Mistakes& mistakes) {
+  if (!data.batch_tokens) return;
+  if (data.sampling) {
+    mistakes.add(where_of(root, "data", "batch_tokens"), "data.batch_tokens",
+                 "its batches are made of samples of similar lengths, while data.sampling draws "
+                 "samples by weights; leave one of the two out");
+  }
+  if (!data.batch_size.is_one()) {
+    mistakes.add(where_of(root, "data", "batch_tokens"), "data.batch_tokens",
+                 "it takes the place of data.batch_size, whose hosts and ranks would not count; "
+                 "leave one of the two out");
+  }
+}
+
 const Value* source_in(const Value& root, const char* key) {
   const Entry* data = root.find("data");
   const Entry* source = data == nullptr ? nullptr : data->value.find(key);
@@ -235,6 +249,7 @@ void check_together(const Recipe& recipe, const Value& root, const Names& names,
   check_optimizer(recipe.optimizer, root, mistakes);
   check_schedule(recipe.schedule, root, mistakes);
   check_watchers(recipe, root, mistakes);
+  check_batches(recipe.data, root, mistakes);
   check_time_of_update(recipe, root, mistakes);
   check_exchange(recipe, root, names, mistakes);
 }

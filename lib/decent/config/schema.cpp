@@ -110,6 +110,13 @@ Table<DataRecipe> make_data_table() {
       .doc(
           "Samples per worker and micro-batch; a mapping gives hosts or workers sizes of their "
           "own.");
+  table.key("batch_tokens", &R::batch_tokens)
+      .range(at_least(1))
+      .on_resume(same)
+      .doc(
+          "Tokens per worker and micro-batch, with padding, for samples of different lengths; if "
+          "it "
+          "is given, batch_size is not used.");
   table.key("eval_batch_size", &R::eval_batch_size)
       .range(at_least(1))
       .doc("Samples per worker and batch in evaluation.");

@@ -8,6 +8,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/permutation.h"
+#include "decent/data/token_batches.h"
 #include "decent/data/weighted_order.h"
 
 namespace decent {
@@ -16,8 +17,14 @@ namespace {
 // More than any data set has.
 constexpr std::int64_t kTooMany = std::numeric_limits<std::int64_t>::max();
 
+std::int64_t epoch_samples(const BatchPlan& plan) {
+  if (plan.token_batches) return plan.token_batches->size();
+  return plan.weighted ? plan.weighted->epoch_size() : plan.samples;
+}
+
 std::vector<std::int64_t> sizes_of(const BatchPlan& plan) {
   const auto workers = static_cast<std::size_t>(plan.member.size());
+  if (plan.token_batches) return std::vector<std::int64_t>(workers, 1);
   assert(plan.batch_sizes.empty() || plan.batch_sizes.size() == workers);
   return plan.batch_sizes.empty() ? std::vector<std::int64_t>(workers, plan.batch_size)
                                   : plan.batch_sizes;
@@ -51,8 +58,10 @@ std::vector<std::int64_t> dealt_to(int place, const std::vector<std::int64_t>& s
 }
 
 // Which batches make up the `share` samples of a micro-batch on all workers.
-std::string batches_text(const std::vector<std::int64_t>& sizes, std::int64_t share) {
+std::string batches_text(const std::vector<std::int64_t>& sizes, std::int64_t share,
+                         bool of_tokens) {
   const std::string workers = counted(std::ssize(sizes), "worker");
+  if (of_tokens) return "one for each of " + workers;
   const auto of_first = std::count(sizes.begin(), sizes.end(), sizes.front());
   if (of_first == std::ssize(sizes))
     return "batch_size " + std::to_string(sizes.front()) + " x " + workers;
@@ -63,19 +72,21 @@ std::string batches_text(const std::vector<std::int64_t>& sizes, std::int64_t sh
 
 Sampler::Sampler(const BatchPlan& plan)
     : plan_(plan),
+      epoch_samples_(epoch_samples(plan)),
       batch_sizes_(sizes_of(plan)),
       share_(sum_of(batch_sizes_)),
       update_samples_(product_of(share_, plan.accumulation)) {
   assert(plan.accumulation >= 1);
   const int place = plan.member.place();
-  if (plan.samples < update_samples_) {
-    throw UserError("the training data has " + counted(plan.samples, "sample") +
+  if (epoch_samples_ < update_samples_) {
+    throw UserError("the training data has " + counted_samples(epoch_samples_) +
                     ", but one update takes " + std::to_string(update_samples_) + ": " +
-                    batches_text(batch_sizes_, share_) + " x grad_accumulation " +
-                    std::to_string(plan.accumulation) + "\n" + plan.remedy);
+                    batches_text(batch_sizes_, share_, plan.token_batches != nullptr) +
+                    " x grad_accumulation " + std::to_string(plan.accumulation) + "\n" +
+                    plan.remedy);
   }
-  if (plan.first_position.consumed > plan.samples) {
-    throw UserError("the training data has " + counted(plan.samples, "sample") + ", but " +
+  if (plan.first_position.consumed > epoch_samples_) {
+    throw UserError("the training data has " + counted_samples(epoch_samples_) + ", but " +
                     std::to_string(plan.first_position.consumed) +
                     " of the epoch to go on with are taken already");
   }
@@ -85,9 +96,18 @@ Sampler::Sampler(const BatchPlan& plan)
   dealt_ = dealt_to(place, batch_sizes_);
 }
 
+std::string Sampler::counted_samples(std::int64_t count) const {
+  return plan_.token_batches ? counted(count, "batch", "batches") : counted(count, "sample");
+}
+
+double Sampler::mean_update_samples() const {
+  const auto dealt = static_cast<double>(update_samples_);
+  return plan_.token_batches ? dealt * plan_.token_batches->mean_samples() : dealt;
+}
+
 // The number of updates left in the epoch of `position`.
 std::int64_t Sampler::updates_left(DataPosition position) const {
-  return (plan_.samples - position.consumed) / update_samples_;
+  return (epoch_samples_ - position.consumed) / update_samples_;
 }
 
 DataPosition Sampler::position(std::int64_t update) const {
@@ -104,9 +124,9 @@ DataPosition Sampler::position(std::int64_t update) const {
 // A quotient of whole numbers, so that it is the same whatever first_update is.
 double Sampler::epochs_done(std::int64_t update) const {
   const DataPosition place = position(update);
-  const auto epoch_samples = static_cast<double>(updates_per_epoch() * update_samples_);
-  const double samples = static_cast<double>(place.epoch) * epoch_samples;
-  return (samples + static_cast<double>(place.consumed)) / epoch_samples;
+  const auto taken = static_cast<double>(updates_per_epoch() * update_samples_);  // of an epoch
+  const double samples = static_cast<double>(place.epoch) * taken;
+  return (samples + static_cast<double>(place.consumed)) / taken;
 }
 
 std::int64_t Sampler::updates_until(std::int64_t epoch) const {
@@ -135,12 +155,14 @@ std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t
   } else if (plan_.shuffle) {
     shuffle(begin.epoch, indices);
   }
-  return indices;
+  if (!plan_.token_batches) return indices;
+  const std::span<const std::int64_t> batch = plan_.token_batches->batch(indices.front());
+  return {batch.begin(), batch.end()};
 }
 
 // Puts the sample there in the place of each position of the epoch.
 void Sampler::shuffle(std::int64_t epoch, std::span<std::int64_t> positions) const {
-  const KeyedPermutation shuffled(static_cast<std::uint64_t>(plan_.samples), plan_.seed,
+  const KeyedPermutation shuffled(static_cast<std::uint64_t>(epoch_samples_), plan_.seed,
                                   static_cast<std::uint64_t>(epoch));
   for (std::int64_t& position : positions)
     position = static_cast<std::int64_t>(shuffled(static_cast<std::uint64_t>(position)));

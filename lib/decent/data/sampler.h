@@ -13,6 +13,7 @@
 
 namespace decent {
 
+class TokenBatches;
 class WeightedOrder;
 
 /// A position in the training data: the next update takes its samples from epoch number `epoch`
@@ -25,7 +26,7 @@ struct DataPosition {
 
 /// How a training set is divided among workers. All counts are >= 1.
 struct BatchPlan {
-  std::int64_t samples = 0;       // in an epoch: the training set, or the draws of `weighted`
+  std::int64_t samples = 0;       // of the training set
   std::int64_t batch_size = 0;    // B: per worker and micro-batch
   Member member = {};             // this worker, at place p of N
   std::int64_t accumulation = 1;  // A: micro-batches per update
@@ -37,10 +38,13 @@ struct BatchPlan {
   DataPosition first_position = {};
   // For the message if the set is too small for one update: what the user can do.
   std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
-  // Draws the samples instead of shuffle and seed; null: each sample comes once an epoch.
+  // Draws the samples of an epoch instead of shuffle and seed; null: each sample comes once.
   std::shared_ptr<const WeightedOrder> weighted = nullptr;
   // By place, if workers differ: B_0, B_1, .., each >= 1, in place of batch_size.
   std::vector<std::int64_t> batch_sizes = {};
+  // The batches that are dealt out in place of samples, each of them to be a micro-batch of one
+  // worker, so that no batch size counts; null: samples are dealt out.
+  std::shared_ptr<const TokenBatches> token_batches = nullptr;
 };
 
 /// The order of training. Epoch e is a permutation of the samples that only (seed, e) determine
@@ -49,17 +53,24 @@ struct BatchPlan {
 /// micro-batch a takes the a-th S of them. These are dealt out in rounds, in the order of places,
 /// until everyone has a batch: in round j, counted from 0, each worker with B_p > j takes one. With
 /// equal sizes S = N*B, and the worker at place p takes every N-th sample, beginning with the p-th.
-/// The rest of an epoch, fewer than A*S samples, is dropped.
+/// The rest of an epoch, fewer than A*S samples, is dropped. With token_batches all of this holds
+/// for batches in place of samples, and so do positions in the data.
 class Sampler {
  public:
-  /// Throws UserError if the set has fewer than A*S samples, or fewer than
+  /// Throws UserError if an epoch has fewer than A*S samples, or fewer than
   /// first_position.consumed.
   explicit Sampler(const BatchPlan& plan);
 
-  /// floor(samples / (A*S)), >= 1.
-  std::int64_t updates_per_epoch() const { return plan_.samples / update_samples_; }
+  /// floor(E / (A*S)), >= 1, where E is the number of samples that an epoch deals out.
+  std::int64_t updates_per_epoch() const { return epoch_samples_ / update_samples_; }
   /// A*S: the samples of one update on all workers together.
   std::int64_t update_samples() const { return update_samples_; }
+  /// The same in samples if these are batches: the average over all batches.
+  double mean_update_samples() const;
+  /// The samples at the end of an epoch that no update takes.
+  std::int64_t left_out() const { return epoch_samples_ % update_samples_; }
+  /// "8 samples", or "8 batches" if these are what is dealt out.
+  std::string counted_samples(std::int64_t count) const;
 
   /// The position from which update `update` takes its samples. Updates are counted from 0 over the
   /// whole run, and `update` is >= first_update. If the rest of an epoch is too small, it is the
@@ -79,8 +90,8 @@ class Sampler {
   /// samples. Exactly 1 with equal sizes.
   double weight() const;
 
-  /// The numbers of the B_p samples of micro-batch `a` in [0, A) of update `update` for this
-  /// worker.
+  /// The numbers of the B_p samples, or those of the batch, of micro-batch `a` in [0, A) of update
+  /// `update` for this worker.
   std::vector<std::int64_t> micro_batch(std::int64_t update, std::int64_t a) const;
 
  private:
@@ -88,6 +99,7 @@ class Sampler {
   void shuffle(std::int64_t epoch, std::span<std::int64_t> positions) const;
 
   BatchPlan plan_;
+  std::int64_t epoch_samples_;             // E
   std::vector<std::int64_t> batch_sizes_;  // by place
   std::int64_t share_;                     // S
   std::int64_t update_samples_;

@@ -39,6 +39,10 @@ class ShardedSource final : public SourceOfRows {
   std::vector<std::string> classes() const override { return shards_.front()->classes(); }
   Options learned() const override { return shards_.front()->learned(); }
   std::vector<std::string> notes() const override { return shards_.front()->notes(); }
+  std::int64_t length_of(std::int64_t index) const override {
+    const std::size_t shard = shard_of(index);
+    return shards_[shard]->length_of(index - begin_of(shard));
+  }
   SampleOrigin origin_of(std::int64_t index) const override {
     const std::size_t shard = shard_of(index);
     return {.file = names_[shard], .row = index - begin_of(shard)};

@@ -1,5 +1,6 @@
 #include "decent/data/source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "decent/core/text.h"
@@ -43,6 +44,21 @@ void SourceOfRows::read(std::size_t field, std::span<const std::int64_t> indices
 void SourceOfRows::read_fields(std::span<const std::int64_t> indices,
                                std::span<std::byte* const> outs) const {
   Source::read_fields(indices, outs);
+}
+
+std::int64_t Source::length_of(std::int64_t index) const {
+  std::vector<std::size_t> padded;
+  for (std::size_t i = 0; i < fields().size(); ++i)
+    if (fields()[i].padded()) padded.push_back(i);
+  std::vector<HostArray> sample(fields().size());
+  if (!padded.empty()) read_one(padded, index, sample);
+  std::int64_t length = 0;
+  for (const std::size_t field : padded) {
+    const std::vector<std::int64_t>& shape = fields()[field].shape;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] == kAnyExtent) length = std::max(length, sample[field].shape[i]);
+  }
+  return length;
 }
 
 HostArray Source::read_one(std::size_t field, std::int64_t index) const {

@@ -44,6 +44,8 @@ struct Field {
     for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
     return bytes;
   }
+  /// Whether samples may differ in an extent, to which a batch pads the shorter ones.
+  bool padded() const { return padding.has_value() && !fixed(); }
   bool operator==(const Field&) const = default;
 };
 
@@ -108,6 +110,10 @@ class Source {
 
   /// Throws UserError if the file of a sample does not exist. Does not read it.
   virtual void check_there(std::int64_t /*index*/) const {}
+
+  /// The tokens of a sample: its largest extent in the fields that a batch pads. This default reads
+  /// the sample. 0 if a batch pads no field.
+  virtual std::int64_t length_of(std::int64_t index) const;
 
   virtual SampleOrigin origin_of(std::int64_t index) const { return {.row = index}; }
 

@@ -37,6 +37,9 @@ class Subset : public Source {
   Options learned() const override { return source_->learned(); }
   std::vector<std::string> notes() const override { return source_->notes(); }
   void check_there(std::int64_t index) const override { source_->check_there(place_of(index)); }
+  std::int64_t length_of(std::int64_t index) const override {
+    return source_->length_of(place_of(index));
+  }
   SampleOrigin origin_of(std::int64_t index) const override {
     return source_->origin_of(place_of(index));
   }

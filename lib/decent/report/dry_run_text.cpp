@@ -113,11 +113,9 @@ void add_exchange(const DryRunFacts& f, std::vector<std::string>& lines) {
 
 void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(row("data", data_text(f.run)));
-  lines.push_back(row(
-      "steps", fmt::format("{} of {}, {} an epoch ({} left out of each)", f.run.steps,
-                           counted(f.update_samples, "sample"), f.run.updates_per_epoch,
-                           counted(f.run.train_samples - f.run.updates_per_epoch * f.update_samples,
-                                   "sample"))));
+  lines.push_back(
+      row("steps", fmt::format("{} of {}, {} an epoch ({} left out of each)", f.run.steps,
+                               f.update_samples, f.run.updates_per_epoch, f.left_out)));
   std::vector<std::string> rates;
   for (const auto& [step, rate] : f.learning_rates) {
     rates.push_back(fmt::format("{:.3g} at step {}", rate, step));

@@ -37,7 +37,8 @@ struct DryRunFacts {
   double gamma = 1;
   std::vector<Phase> phases;
 
-  std::int64_t update_samples = 0;
+  std::string update_samples;  // what an update takes: "12 samples"
+  std::string left_out;        // what an epoch leaves out: "3 samples"
   std::vector<std::pair<std::int64_t, double>> learning_rates;  // step and rate
 
   std::string output_note;  // why a run cannot use that folder; else empty

@@ -52,8 +52,11 @@ std::string data_text(const RunFacts& run) {
          (run.eval_samples ? counted(*run.eval_samples, "sample") : "none") + " to evaluate on";
 }
 
-// "4 x 32 samples", "3 x 32 + 1 x 16 samples".
-std::string batches_text(const std::vector<std::int64_t>& sizes) {
+// "4 x 32 samples", "3 x 32 + 1 x 16 samples", "4 x 4096 tokens".
+std::string batches_text(const RunFacts& run) {
+  const std::vector<std::int64_t>& sizes = run.batch_sizes;
+  if (run.batch_tokens)
+    return fmt::format("{} x {}", sizes.size(), counted(*run.batch_tokens, "token"));
   std::vector<std::int64_t> different;
   for (const std::int64_t size : sizes)
     if (std::ranges::find(different, size) == different.end()) different.push_back(size);
@@ -75,10 +78,10 @@ Texts start_texts(const RunFacts& run) {
       "model", fmt::format("{}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
                            counted(run.buckets, "bucket")));
   texts.emplace_back("data", data_text(run));
-  texts.emplace_back(
-      "train", fmt::format("{} of {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
-                           batches_text(run.batch_sizes), run.updates_per_epoch, run.optimizer,
-                           lr_text(run.lr, run.workers)));
+  texts.emplace_back("train",
+                     fmt::format("{} of {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
+                                 batches_text(run), run.updates_per_epoch, run.optimizer,
+                                 lr_text(run.lr, run.workers)));
   texts.emplace_back("output", run.output);
   return texts;
 }

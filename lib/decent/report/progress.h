@@ -35,7 +35,8 @@ struct RunFacts {
   std::int64_t train_samples = 0;
   std::optional<std::int64_t> eval_samples;
   std::int64_t steps = 0;
-  std::vector<std::int64_t> batch_sizes = {};  // of each worker
+  std::vector<std::int64_t> batch_sizes = {};     // of each worker
+  std::optional<std::int64_t> batch_tokens = {};  // if batches are measured in tokens
   std::int64_t updates_per_epoch = 0;
   SentFacts sent = {};
   std::string optimizer;

@@ -1,6 +1,7 @@
 #include "decent/report/reporter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -105,7 +106,7 @@ void Reporter::step(std::int64_t step, double epoch) {
   bar_->update({.step = step,
                 .total_steps = options_.total_steps,
                 .epoch = epoch,
-                .samples_per_s = steps_per_s_ * static_cast<double>(options_.update_samples),
+                .samples_per_s = steps_per_s_ * options_.update_samples,
                 .seconds_left = steps_per_s_ > 0 ? left / steps_per_s_ : 0,
                 .loss = last_train_ ? std::optional(last_train_->loss) : std::nullopt,
                 .accuracy = accuracy_of(last_evaluation_)});
@@ -169,13 +170,15 @@ void Reporter::complete(const RunEnd& end) {
                             .wall_s = wall_s(),
                             .stopped_early = !end.stopped_early.empty()});
   write_page(/*running=*/false);
-  const Summary summary{.workers = options_.workers,
-                        .wall_s = wall_s(),
-                        .samples = (end.step - options_.first_step) * options_.update_samples,
-                        .train = last_train_,
-                        .evaluation = last_evaluation_,
-                        .end = end,
-                        .has_page = has_pages_};
+  const Summary summary{
+      .workers = options_.workers,
+      .wall_s = wall_s(),
+      .samples = std::llround(static_cast<double>(end.step - options_.first_step) *
+                              options_.update_samples),
+      .train = last_train_,
+      .evaluation = last_evaluation_,
+      .end = end,
+      .has_page = has_pages_};
   for (const std::string& line : end_lines(folder_, summary)) log_.info(line);
 }
 

@@ -24,7 +24,7 @@ struct ReporterOptions {
   int workers = 1;
   std::int64_t first_step = 0;  // the step that the run resumes after; 0: a new run
   std::int64_t total_steps = 0;
-  std::int64_t update_samples = 0;  // of one update, on all workers
+  double update_samples = 0;  // of one update, on all workers; on average
   ProgressDisplay display = ProgressDisplay::plain;
   bool tensorboard = true;
 };

@@ -101,7 +101,52 @@ std::vector<double> weights_of(const Recipe& recipe, const DataSet& train) {
              : weights_in(train, field);
 }
 
+// Makes workers compare these numbers when they compare their training data.
+template <class Number>
+void add_to_content(const std::vector<Number>& numbers, DataSet& train) {
+  train.content +=
+      checksum_of({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)});
+}
+
+void check_lengths_differ(const DataSet& train) {
+  const std::vector<Field>& fields = train.samples->source().fields();
+  if (std::ranges::any_of(fields, &Field::padded)) return;
+  std::vector<std::string> texts;
+  for (const Field& field : fields)
+    texts.push_back(field.name + " " + std::string(name_of(field.dtype)) + shape_text(field.shape));
+  throw UserError("data.batch_tokens: the samples of data.train are all of one size (" +
+                  join(texts) +
+                  "), for which data.batch_size says how large a batch is; texts of "
+                  "format pairs keep their lengths with `pad: batch`");
+}
+
+std::vector<std::int32_t> lengths_of(const DataSet& train, std::int64_t most) {
+  std::vector<std::int32_t> lengths(static_cast<std::size_t>(train.size()));
+  for (std::int64_t sample = 0; sample < train.size(); ++sample) {
+    const std::int64_t length = train.samples->source().length_of(sample);
+    if (length > most) {
+      throw UserError(
+          "data.batch_tokens: expected at least the tokens of the longest sample, got " +
+          std::to_string(most) + "; " + train.text_of(sample) + ", counted from 0, has " +
+          std::to_string(length));
+    }
+    lengths[static_cast<std::size_t>(sample)] = static_cast<std::int32_t>(length);
+  }
+  return lengths;
+}
+
 }  // namespace
+
+std::shared_ptr<const TokenBatches> token_batches(const Recipe& recipe, DataSet& train) {
+  const DataRecipe& data = recipe.data;
+  if (!data.batch_tokens) return nullptr;
+  check_lengths_differ(train);
+  const std::vector<std::int32_t> lengths = lengths_of(train, *data.batch_tokens);
+  add_to_content(lengths, train);
+  const auto seed =
+      data.shuffle ? std::optional(static_cast<std::uint64_t>(recipe.seed)) : std::nullopt;
+  return std::make_shared<TokenBatches>(lengths, *data.batch_tokens, seed);
+}
 
 std::shared_ptr<const WeightedOrder> weighted_order(const Recipe& recipe, DataSet& train) {
   if (!recipe.data.sampling) return nullptr;
@@ -110,8 +155,7 @@ std::shared_ptr<const WeightedOrder> weighted_order(const Recipe& recipe, DataSe
     throw UserError(kWeightsKey + "all " + counted(train.size(), "sample") +
                     " have weight 0, so that none can be drawn");
   }
-  train.content +=
-      checksum_of({reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(double)});
+  add_to_content(weights, train);
   return std::make_shared<WeightedOrder>(weights, recipe.data.sampling->replacement,
                                          static_cast<std::uint64_t>(recipe.seed));
 }

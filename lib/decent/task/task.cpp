@@ -39,6 +39,7 @@ void check_counts(const Recipe& recipe) {
   check_count("data.batch_size", sizes.usual, kMaxSamples);
   for (const NamedCounts* named : {&sizes.hosts, &sizes.ranks})
     for (const auto& [name, size] : *named) check_count("data.batch_size", size, kMaxSamples);
+  check_count("data.batch_tokens", recipe.data.batch_tokens.value_or(1), kMaxSamples);
   check_count("data.eval_batch_size", recipe.data.eval_batch_size, kMaxSamples);
   check_count("parallel.local_world_size", recipe.parallel.local_world_size.value_or(1),
               kMaxWorkers);
@@ -167,6 +168,7 @@ void open_data(Task& task, Purpose purpose, const LearnedData* known) {
   if (purpose == Purpose::training) {
     task.train = open_data_set("data.train", recipe, DataUse::training, known);
     task.order = weighted_order(recipe, *task.train);
+    task.token_batches = token_batches(recipe, *task.train);
     if (known == nullptr) {
       task.learned = learned_of(task.train->samples->source(), recipe.data);
     } else if (!known->is_whole() && known->classes.empty()) {

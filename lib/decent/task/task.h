@@ -30,8 +30,9 @@ struct Task {
   std::optional<DataSet> eval;
   std::optional<DataSet> predict = {};              // without a target
   std::shared_ptr<const WeightedOrder> order = {};  // of data.sampling; null: each sample once
-  LearnedData learned = {};                         // learned of data.train, see open_task
-  FileScaling scaling = {};                         // of written models: exported_scaling()
+  std::shared_ptr<const TokenBatches> token_batches = {};  // of data.batch_tokens; null: none
+  LearnedData learned = {};                                // learned of data.train, see open_task
+  FileScaling scaling = {};                                // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
   std::optional<LoraFacts> lora = {};               // of model.lora

@@ -51,16 +51,21 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
   return notes;
 }
 
+std::string batch_key(const Run& run) {
+  return run.task.recipe.data.batch_tokens ? "batch_tokens" : "batch_size";
+}
+
 // An epoch drops its incomplete last update: in a fixed order, always the same samples.
 std::optional<std::string> unused_end(const Run& run) {
   const Sampler& sampler = *run.plan.sampler;
-  const std::int64_t samples = run.task.train->size();
-  const std::int64_t left = samples - sampler.updates_per_epoch() * sampler.update_samples();
+  const std::int64_t left = sampler.left_out();
   if (run.task.recipe.data.shuffle || run.task.order || left == 0) return std::nullopt;
+  const std::int64_t taken = sampler.updates_per_epoch() * sampler.update_samples();
   return "data.shuffle is false: the last " + std::to_string(left) + " of " +
-         counted(samples, "sample") + " are never trained on, as an epoch is whole updates of " +
-         counted(sampler.update_samples(), "sample") +
-         "; another batch_size, or data.shuffle: true, uses them";
+         sampler.counted_samples(taken + left) +
+         " are never trained on, as an epoch is whole updates of " +
+         sampler.counted_samples(sampler.update_samples()) + "; another " + batch_key(run) +
+         ", or data.shuffle: true, uses them";
 }
 
 std::optional<std::string> never_drawn(const Run& run) {
@@ -230,6 +235,7 @@ RunFacts run_facts(const Run& run, const RunSize& size) {
           .eval_samples = run.task.eval ? std::optional(run.task.eval->size()) : std::nullopt,
           .steps = run.plan.total_steps,
           .batch_sizes = run.plan.sampler->batch_sizes(),
+          .batch_tokens = recipe.data.batch_tokens,
           .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
           .sent = sent_facts(run, size.workers),
           .optimizer = recipe.optimizer.name,

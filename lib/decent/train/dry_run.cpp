@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -87,6 +88,12 @@ std::int64_t adapted_bytes(const Task& task) {
   return bytes_of(weights);
 }
 
+std::string update_text(const Sampler& sampler, bool of_tokens) {
+  const std::string dealt = sampler.counted_samples(sampler.update_samples());
+  if (!of_tokens) return dealt;
+  return dealt + ", about " + counted(std::llround(sampler.mean_update_samples()), "sample");
+}
+
 double peak_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -124,7 +131,8 @@ DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOpti
           .topology = topology_name(run),
           .gamma = recipe.parallel.gamma,
           .phases = run.plan.topology,
-          .update_samples = run.plan.sampler->update_samples(),
+          .update_samples = update_text(*run.plan.sampler, recipe.data.batch_tokens.has_value()),
+          .left_out = run.plan.sampler->counted_samples(run.plan.sampler->left_out()),
           .learning_rates = learning_rates(run),
           .output_note = note_on(RunFolder(recipe.output), options.resumes)};
 }

@@ -27,11 +27,13 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                                       const std::optional<ResumePoint>& resumed) {
   const ResumePoint from = resumed.value_or(ResumePoint{});
   const Recipe& recipe = task.recipe;
-  std::string remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers";
+  std::string remedy = std::string("lower data.") +
+                       (task.token_batches ? "batch_tokens" : "batch_size") +
+                       " or train.grad_accumulation, or use fewer workers";
   if (task.order && task.order->epoch_size() < task.train->size())
     remedy += "; samples of weight 0 are not counted, as data.sampling.replacement is false";
   return std::make_unique<Sampler>(
-      BatchPlan{.samples = task.order ? task.order->epoch_size() : task.train->size(),
+      BatchPlan{.samples = task.train->size(),
                 .batch_size = recipe.data.batch_size.usual,
                 .member = member,
                 .accumulation = recipe.train.grad_accumulation,
@@ -41,7 +43,8 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                 .first_position = from.position,
                 .remedy = remedy,
                 .weighted = task.order,
-                .batch_sizes = batch_sizes(recipe.data.batch_size, member, resumed.has_value())});
+                .batch_sizes = batch_sizes(recipe.data.batch_size, member, resumed.has_value()),
+                .token_batches = task.token_batches});
 }
 
 // Sets the phases of the topology in effect.

@@ -38,7 +38,7 @@ ReporterOptions reporter_options(const Run& run, int workers, bool quiet) {
   return {.workers = workers,
           .first_step = run.plan.first_step,
           .total_steps = run.plan.total_steps,
-          .update_samples = run.plan.sampler->update_samples(),
+          .update_samples = run.plan.sampler->mean_update_samples(),
           .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
           .tensorboard = recipe.tensorboard};
 }

@@ -68,7 +68,7 @@ void StepMeter::begin_line(const StepFacts& facts) {
   const TrainMetrics metrics{.step = facts.step,
                              .epoch = facts.epoch,
                              .lr = facts.lr,
-                             .samples_per_s = static_cast<double>(facts.update_samples) / step_s,
+                             .samples_per_s = facts.update_samples / step_s,
                              .step_ms = 1e3 * step_s,
                              .comm_wait_ms = 1e3 * facts.comm_wait_s / steps,
                              .data_wait_ms = 1e3 * interval_.data_wait_s / steps,

@@ -25,7 +25,7 @@ struct StepFacts {
   std::optional<double> grad_norm = {};
   std::optional<double> loss_scale = {};
   std::optional<double> wrap_share = {};
-  std::int64_t update_samples = 0;           // of all workers
+  double update_samples = 0;                 // of all workers, on average
   double comm_wait_s = 0;                    // since the line before
   std::optional<double> gpu_memory_mb = {};  // MiB, the peak since the line before
   bool between = false;  // after the run's last step, which is not a multiple of log.every_steps

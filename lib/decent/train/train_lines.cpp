@@ -48,7 +48,7 @@ StepFacts TrainLines::facts() const {
       .grad_norm = parallel.grad_norm(),
       .loss_scale = parallel.scales_loss() ? std::optional(loss_scale_) : std::nullopt,
       .wrap_share = parallel.wrap_share(),
-      .update_samples = plan.sampler->update_samples(),
+      .update_samples = plan.sampler->mean_update_samples(),
       .between = session_.step() % session_.recipe().log.every_steps != 0};
   const bool is_resumed = plan.resumes && session_.step() == plan.first_step;
   return is_resumed ? meter_.kept(facts) : facts;

@@ -53,10 +53,10 @@ TEST(Comparison, OfWorkersLeavesOutWhatDoesNotShapeTraining) {
 }
 
 TEST(Comparison, ARunThatGoesOnKeepsItsOptimizerAndItsOrderOfData) {
-  EXPECT_THAT(
-      keys_that([](const KeyInfo& key) { return key.on_resume == OnResume::same; }),
-      UnorderedElementsAreArray({"optimizer.name", "data.batch_size", "train.grad_accumulation",
-                                 "data.shuffle", "data.sampling", "seed"}));
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.on_resume == OnResume::same; }),
+              UnorderedElementsAreArray({"optimizer.name", "data.batch_size", "data.batch_tokens",
+                                         "train.grad_accumulation", "data.shuffle", "data.sampling",
+                                         "seed"}));
 }
 
 TEST(Comparison, ARunThatGoesOnTellsOfAllButWhatDoesNotShapeTraining) {

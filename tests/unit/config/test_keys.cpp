@@ -53,6 +53,7 @@ const std::vector<KeyCase>& key_cases() {
       {"data.eval", "null", "digits", "[]"},
       {"data.predict", "null", "digits", "[]"},
       {"data.batch_size", "1", "3.0", "0"},
+      {"data.batch_tokens", "4096", "many", "0"},
       {"data.eval_batch_size", "1", "\"3\"", "-3"},
       {"data.shuffle", "False", "1", ""},
       {"data.sampling", "{weights: w, replacement: false}", "class_balanced",

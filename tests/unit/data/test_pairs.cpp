@@ -104,6 +104,10 @@ TEST(Pairs, AreAsLongAsTheyAreWhereTheBatchPads) {
   EXPECT_EQ(sample[3].shape, std::vector<std::int64_t>{2});
   source->read_one(std::vector<std::size_t>{0}, 0, sample);
   EXPECT_THAT(values_of(sample[0]), ElementsAre(11, 10));
+  EXPECT_EQ(source->length_of(0), 3);  // y_in and y: the target and one more
+  EXPECT_EQ(source->Source::length_of(0), 3);
+  EXPECT_EQ(source->length_of(1), 2);
+  EXPECT_EQ(open_pairs(file("a b\tb  c\n"), {}, options(3, 4))->length_of(0), 0);
   in_batch.source_length = 2;
   EXPECT_EQ(refusal([&] { open_pairs(file("a b c\td\n"), {}, in_batch); }),
             "t.tsv:1: column 0: expected at most 2 tokens, got 3; `too_long: cut` cuts texts");

@@ -130,6 +130,9 @@ class PairsSource final : public SourceOfRows {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return rows_.size(); }
   std::vector<std::string> classes() const override { return tokenizer_->names(); }
+  std::int64_t length_of(std::int64_t index) const override {
+    return options_.pad_in_batch ? lengths_[static_cast<std::size_t>(index)] : 0;
+  }
   Options learned() const override {
     const auto name_of = [&](std::size_t column) {
       const std::vector<std::string>& names = layout_.layout.names;
@@ -199,19 +202,23 @@ class PairsSource final : public SourceOfRows {
     }
   }
 
-  void check(CellReader& row) const {
+  // Checks a row, and notes its length.
+  void check(CellReader& row) {
     std::vector<std::int64_t> tokens;
+    std::size_t longest = 0;
     const bool whole = for_used(row, layout_, [&](std::size_t column, std::string_view text) {
       if (layout_.layout.roles[column].field >= 0) number_in(row, column, text);
-      for (const Side& side : {source_, target_}) {
-        if (side.column != column) continue;
+      for (const Side* side : {&source_, &target_}) {
+        if (side->column != column) continue;
         if (options_.tokens == TokenKind::words && !is_utf8(text))
           row.fail_encoding(layout_.layout.column(column), text);
-        tokens_in(row, side, text, tokens);
-        check_length(row, side, tokens.size());
+        tokens_in(row, *side, text, tokens);
+        check_length(row, *side, tokens.size());
+        longest = std::max(longest, tokens.size() + (side == &target_ ? 1 : 0));
       }
     });
     if (!whole) fail_ragged(row, layout_.layout);
+    if (options_.pad_in_batch) lengths_.push_back(static_cast<std::int32_t>(longest));
   }
 
   void check_length(const CellReader& row, const Side& side, std::size_t tokens) const {
@@ -297,7 +304,8 @@ class PairsSource final : public SourceOfRows {
   Side source_;
   Side target_;
   std::vector<Field> fields_;
-  std::size_t first_own_ = 0;  // the number of the first field that is a column
+  std::vector<std::int32_t> lengths_;  // of the rows, if pad_in_batch; see length_of
+  std::size_t first_own_ = 0;          // the number of the first field that is a column
 };
 
 }  // namespace
