@@ -159,7 +159,7 @@ def length(pair: Pair) -> int:
 
 
 def batched(pairs: list[Pair]) -> list[list[Pair]]:
-    """As fairseq's batch_by_size does it, for the pairs in this order."""
+    """As fairseq's batch_by_size does it with multiples of 1, for the pairs in this order."""
     found = [[]]
     for pair in pairs:
         if (len(found[-1]) + 1) * max(map(length, [*found[-1], pair])) > TOKENS:
@@ -175,8 +175,29 @@ def of_tokens(folder: Path, **changes: object) -> dict:
 def test_batches_of_tokens_in_the_order_of_the_file(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
     folder, pairs = data
     wanted = batched(pairs)
-    for ours, theirs in zip(batches(tmp_path, of_tokens(folder, data={"shuffle": False}), len(wanted)), wanted, strict=True):
+    for ours, theirs in zip(batches(tmp_path / "batches", of_tokens(folder, data={"shuffle": False}), len(wanted)), wanted, strict=True):
         assert_equal(ours, collate(theirs))
+
+
+def test_batches_of_tokens_from_parts_of_several_files(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    folder, pairs = data
+    lines = (folder / "pairs.tsv").read_text().splitlines(keepends=True)
+    files = [tmp_path / "a.tsv", tmp_path / "b.tsv"]
+    for file, part in zip(files, (lines[:31], lines[31:])):
+        file.write_text("".join(part))
+    base = of_tokens(folder, data={"shuffle": False, "train": {"path": [str(file) for file in files]}})
+    wanted = batched(pairs[:50])
+    for ours, theirs in zip(batches(tmp_path / "limit", merged(base, {"data": {"train": {"limit": 50}}}), len(wanted)), wanted, strict=True):
+        assert_equal(ours, collate(theirs))
+    kept, left = (merged(base, {"data": {"train": {"holdout": {"fraction": 0.3, "part": part}}}}) for part in ("train", "eval"))
+    found = []
+    for name, own, count in (("kept", kept, 63), ("left", left, 27)):
+        rows = []
+        for batch in batches(tmp_path / name, own, 40):
+            assert len(batch["x"]) * max(batch["x"].size(1), batch["y"].size(1)) <= TOKENS
+            rows += [tuple(row[row > 2].tolist()) for row in batch["x"]]
+        found += rows[:count]  # of the first epoch
+    assert sorted(found) == sorted(tuple(source) for source, _ in pairs)
 
 
 def test_batches_of_tokens_by_length(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
@@ -185,7 +206,7 @@ def test_batches_of_tokens_by_length(data: tuple[Path, list[Pair]], tmp_path: Pa
     folder, pairs = data
     by_length = batched(sorted(pairs, key=length))
     count = len(by_length)
-    both = batches(tmp_path, of_tokens(folder, data={"threads": 3}), 2 * count)
+    both = batches(tmp_path / "batches", of_tokens(folder, data={"threads": 3}), 2 * count)
     rows = [sorted(zip(batch["x"].tolist(), batch["y"].tolist())) for batch in both]
     assert rows[:count] != rows[count:] and sorted(rows[:count]) == sorted(rows[count:])
     sizes = sorted((batch["x"].size(0), max(batch["x"].size(1), batch["y"].size(1))) for batch in both[:count])
@@ -236,3 +257,16 @@ def test_what_has_no_batches_of_tokens(data: tuple[Path, list[Pair]], tmp_path: 
         own_folder = tmp_path / str(number)
         own_folder.mkdir()
         assert_says(refused(own_folder, own), message)
+
+
+def test_gradients_of_batches_of_tokens_are_averaged(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    """all_reduce of two workers, and one that accumulates the same batches: all of them weigh the same."""
+    own = of_tokens(data[0], data={"shuffle": False}, train={"steps": 4}, parallel={"method": "all_reduce"})
+    two = train(tmp_path / "two", own, workers=2)
+    one = train(tmp_path / "one", merged(own, {"train": {"grad_accumulation": 2}}))
+    np.testing.assert_allclose(two.losses, one.losses, rtol=1e-5)  # sums in another order
+    count = len(batched(data[1]))
+    assert count % 2 == 0
+    three, = attempt(tmp_path / "three", merged(own, {"train": {"grad_accumulation": 3}}), "--dry-run")
+    assert_says(three.out, f"data.shuffle is false: the last {count % 3} of {count} batches are never trained on, as an epoch is whole "
+                "updates of 3 batches; another batch_tokens, or data.shuffle: true, uses them")

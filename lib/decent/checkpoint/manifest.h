@@ -34,7 +34,7 @@ struct Manifest {
   std::string program;        // version and build that saved it
   std::int64_t step = 0;      // updates done
   std::int64_t epoch = 0;     // the next update takes its samples from this epoch,
-  std::int64_t consumed = 0;  // after this many samples of it
+  std::int64_t consumed = 0;  // after this many samples (or batches) of it
   double epochs_done = 0;     // "epoch" as metrics.jsonl shows it
   std::int64_t world_size = 1;
   /// The evaluation of this step, {"loss", 0.1}, ..; empty if there was none.

@@ -132,9 +132,8 @@ struct DataRecipe {
   std::optional<SourceRecipe> eval;
   std::optional<SourceRecipe> predict;
   BatchSizeRecipe batch_size;
-  std::optional<std::int64_t> batch_tokens =
-      {};                              // per worker and micro-batch; wins over batch_size
-  std::int64_t eval_batch_size = 256;  // samples
+  std::optional<std::int64_t> batch_tokens = {};  // wins over batch_size
+  std::int64_t eval_batch_size = 256;             // samples
   bool shuffle = true;
   std::optional<SamplingRecipe> sampling;
   std::int64_t prefetch = 2;  // batches

@@ -114,9 +114,8 @@ Table<DataRecipe> make_data_table() {
       .range(at_least(1))
       .on_resume(same)
       .doc(
-          "Tokens per worker and micro-batch, with padding, for samples of different lengths; if "
-          "it "
-          "is given, batch_size is not used.");
+          "Tokens per worker and micro-batch, with padding, for samples of different lengths, in "
+          "place of batch_size; null: batches have batch_size samples.");
   table.key("eval_batch_size", &R::eval_batch_size)
       .range(at_least(1))
       .doc("Samples per worker and batch in evaluation.");

@@ -11,8 +11,9 @@ namespace decent {
 namespace {
 
 constexpr std::string_view kLessMemory =
-    "\nA smaller data.batch_size (with train.grad_accumulation in its place) or amp.dtype: bf16 "
-    "needs less memory.";
+    "\nA smaller data.batch_size or data.batch_tokens (with train.grad_accumulation in its place) "
+    "or "
+    "amp.dtype: bf16 needs less memory.";
 constexpr std::string_view kFragments =
     "\nMuch of the memory that LibTorch holds is free in pieces that are too small: "
     "PYTORCH_ALLOC_CONF=expandable_segments:True in the environment lets it join them.";
@@ -50,8 +51,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"out of memory", ExitCode::user_error,
      "\nThe GPU is full, perhaps of what other processes hold (nvidia-smi lists them), or the "
      "system does not allow as much pinned memory of the host (ulimit -l, the limit of the "
-     "container).\nElse a smaller data.batch_size (with train.grad_accumulation in its place) "
-     "needs less."},
+     "container).\nElse a smaller data.batch_size or data.batch_tokens (with "
+     "train.grad_accumulation in its place) needs less."},
     {"device-side assert", ExitCode::user_error,
      "\nA kernel on the GPU found an input that makes no sense, in most cases an index that is out "
      "of range, as of a token that an embedding does not have.\nWith model.device: cpu the same "

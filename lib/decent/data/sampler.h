@@ -17,7 +17,7 @@ class TokenBatches;
 class WeightedOrder;
 
 /// A position in the training data: the next update takes its samples from epoch number `epoch`
-/// (counted from 0), after `consumed` samples of it.
+/// (counted from 0), after `consumed` samples of it (with token_batches: batches).
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t consumed = 0;

@@ -35,15 +35,20 @@ TokenBatches::TokenBatches(std::span<const std::int32_t> lengths, std::int64_t t
                            std::optional<std::uint64_t> seed)
     : order_(seed ? order_by_length(lengths, *seed) : order_as_they_come(lengths.size())) {
   std::int64_t begin = 0;
-  std::int64_t longest = 0;
+  std::int64_t longest = 0;         // of the batch that is being filled
+  std::int64_t longest_of_all = 0;  // so far
   for (std::int64_t place = 0; place < std::ssize(order_); ++place) {
     const auto sample = static_cast<std::size_t>(order_[static_cast<std::size_t>(place)]);
     assert(lengths[sample] >= 1 && lengths[sample] <= tokens);
     longest = std::max<std::int64_t>(longest, lengths[sample]);
-    if ((place + 1 - begin) * longest <= tokens) continue;
-    ends_.push_back(place);
-    begin = place;
-    longest = lengths[sample];
+    if ((place + 1 - begin) * longest > tokens) {
+      ends_.push_back(place);
+      begin = place;
+      longest = lengths[sample];
+    }
+    if (longest <= longest_of_all) continue;
+    longest_of_all = longest;
+    longest_ = size();
   }
   if (!order_.empty()) ends_.push_back(std::ssize(order_));
 }

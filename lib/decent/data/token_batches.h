@@ -9,10 +9,10 @@
 
 namespace decent {
 
-/// Batches of samples of similar lengths, as fairseq's --max-tokens makes them: the samples come in
-/// a random order that depends only on the seed and on their number, are sorted by length (samples
-/// of one length stay in that order), and a batch takes the next samples until another one would
-/// make it too large. Immutable: calls may come from any thread at once.
+/// Batches of samples of similar lengths, measured as by fairseq's --max-tokens: the samples come
+/// in a random order that depends only on the seed and on their number, are sorted by length
+/// (samples of one length stay in that order), and a batch takes the next samples until another one
+/// would make it too large. Immutable: calls may come from any thread at once.
 class TokenBatches {
  public:
   /// `lengths` has the tokens of each sample, from 1 to `tokens`. A batch of n samples, the longest
@@ -29,10 +29,13 @@ class TokenBatches {
   }
   /// The numbers of the samples of one batch, in the order of their lengths.
   std::span<const std::int64_t> batch(std::int64_t number) const;
+  /// A batch with a sample of the largest length, which may need the most memory.
+  std::span<const std::int64_t> longest() const { return batch(longest_); }
 
  private:
   std::vector<std::int64_t> order_;  // all samples
   std::vector<std::int64_t> ends_;   // by batch: the place in order_ after its last sample
+  std::int64_t longest_ = 0;         // the number of that batch
 };
 
 }  // namespace decent

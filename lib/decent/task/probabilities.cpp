@@ -104,10 +104,8 @@ std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Rec
   return dim && sums_to_one(output, *dim, recipe.amp.dtype != AmpDType::off);
 }
 
-void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
+void check_logits(Task& task, const DataSet& data, std::span<const std::int64_t> samples) {
   const at::NoGradGuard no_grad;
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), batch_size)));
-  std::iota(samples.begin(), samples.end(), 0);
   const Batch batch = data.read(samples);
   if (batch.empty()) return;  // all samples are left out
   const auto output = [&](bool logits) {

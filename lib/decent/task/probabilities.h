@@ -20,9 +20,9 @@ ImportOptions import_options(const ModelRecipe& recipe);
 std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Recipe& recipe);
 
 /// Makes the model give the file's output instead of logits if the loss's activation of the logits
-/// differs from that output on the first `batch_size` samples of `data` (as for a Softmax over
-/// another dimension). All workers use the same samples, so they decide alike. Throws UserError.
-void check_logits(Task& task, const DataSet& data, std::int64_t batch_size);
+/// differs from that output on `samples` of `data` (as for a Softmax over another dimension). All
+/// workers use the same samples, so they decide alike. Throws UserError.
+void check_logits(Task& task, const DataSet& data, std::span<const std::int64_t> samples);
 
 struct OutputAdvice {
   std::string note;     // says that logits are taken; or empty

@@ -276,14 +276,22 @@ void try_prediction(Task& task, Trial& found) {
   if (first < last) try_to_predict(task, last, found);
 }
 
+std::vector<std::int64_t> first_samples(const DataSet& data, std::int64_t count) {
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), count)));
+  std::iota(samples.begin(), samples.end(), std::int64_t{0});
+  return samples;
+}
+
 void choose_logits(Task& task) {
   const DataRecipe& data = task.recipe.data;
-  if (task.train) {
-    check_logits(task, *task.train, data.batch_size.usual);
+  if (task.token_batches) {
+    check_logits(task, *task.train, task.token_batches->batch(0));
+  } else if (task.train) {
+    check_logits(task, *task.train, first_samples(*task.train, data.batch_size.usual));
   } else if (task.eval) {
-    check_logits(task, *task.eval, data.eval_batch_size);
+    check_logits(task, *task.eval, first_samples(*task.eval, data.eval_batch_size));
   } else if (task.predict) {
-    check_logits(task, *task.predict, data.eval_batch_size);
+    check_logits(task, *task.predict, first_samples(*task.predict, data.eval_batch_size));
   }
 }
 

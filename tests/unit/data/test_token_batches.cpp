@@ -17,7 +17,6 @@ namespace decent {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using testing::refusal;
 using Indices = std::vector<std::int64_t>;
 using Lengths = std::vector<std::int32_t>;
@@ -41,6 +40,7 @@ TEST(TokenBatches, TakeSamplesAsTheyComeWithoutASeed) {
   EXPECT_THAT(batch(batches, 1), ElementsAre(3, 4));
   EXPECT_THAT(batch(batches, 2), ElementsAre(5));
   EXPECT_EQ(batches.mean_samples(), 2);
+  EXPECT_THAT(batches.longest(), ElementsAre(3, 4));
 }
 
 // Which samples of one length share a batch is random; the lengths are not.
@@ -53,7 +53,8 @@ TEST(TokenBatches, TakeSamplesByLength) {
     for (const std::int64_t sample : batches.batch(i))
       its.push_back(lengths[static_cast<std::size_t>(sample)]);
   }
-  EXPECT_THAT(found, ElementsAre(Lengths{1, 1, 2}, Lengths{3}, Lengths{5, 5}));
+  EXPECT_THAT(batches.longest(), ElementsAre(batches.batch(2).front()));
+  EXPECT_THAT(found, ElementsAre(Lengths{1, 1, 2}, Lengths{3, 5}, Lengths{5}));
 }
 
 TEST(TokenBatches, HaveEachSampleOnceAndAreAsLargeAsTheyMayBe) {
@@ -111,7 +112,8 @@ TEST(TokenBatches, AreDealtOutInPlaceOfSamples) {
       const Sampler sampler(plan_of(batches, 3, rank));
       ASSERT_EQ(sampler.updates_per_epoch(), per_epoch);
       EXPECT_EQ(sampler.update_samples(), 6);
-      EXPECT_EQ(sampler.mean_update_samples(), 6 * 400.0 / static_cast<double>(batches->size()));
+      EXPECT_DOUBLE_EQ(sampler.mean_update_samples(),
+                       6 * 400.0 / static_cast<double>(batches->size()));
       EXPECT_EQ(sampler.left_out(), batches->size() % 6);
       EXPECT_EQ(sampler.weight(), 1);
       for (std::int64_t update = 0; update < per_epoch; ++update) {

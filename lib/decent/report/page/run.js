@@ -22,7 +22,7 @@ class Run {
     let samples = 0, seconds = 0, before = 0;
     for (let i = 0; i < count; ++i) {
       const updates = this.steps[i] - before;
-      samples += updates * Math.round((samples_per_s[i] ?? 0) * (step_ms[i] ?? 0) / 1000);
+      samples += updates * (samples_per_s[i] ?? 0) * (step_ms[i] ?? 0) / 1000;
       seconds += updates * (step_ms[i] ?? 0) / 1000;
       this.samples[i] = samples;
       this.seconds[i] = seconds;
