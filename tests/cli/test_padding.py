@@ -187,7 +187,8 @@ def test_batches_of_tokens_from_parts_of_several_files(data: tuple[Path, list[Pa
         file.write_text("".join(part))
     base = of_tokens(folder, data={"shuffle": False, "train": {"path": [str(file) for file in files]}})
     wanted = batched(pairs[:50])
-    for ours, theirs in zip(batches(tmp_path / "limit", merged(base, {"data": {"train": {"limit": 50}}}), len(wanted)), wanted, strict=True):
+    limited = merged(base, {"data": {"train": {"limit": 50}}})
+    for ours, theirs in zip(batches(tmp_path / "limit", limited, len(wanted)), wanted, strict=True):
         assert_equal(ours, collate(theirs))
     kept, left = (merged(base, {"data": {"train": {"holdout": {"fraction": 0.3, "part": part}}}}) for part in ("train", "eval"))
     found = []
