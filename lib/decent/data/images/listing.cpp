@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "decent/core/csv_cell.h"
@@ -11,6 +9,7 @@
 #include "decent/core/file.h"
 #include "decent/core/registry.h"
 #include "decent/core/text.h"
+#include "decent/data/csv/numbers.h"
 #include "decent/data/learned.h"
 
 namespace decent {
@@ -160,13 +159,11 @@ std::size_t further_column(const Rows& list, const Row& first, bool is_names,
 }
 
 float number_of(const Rows& list, const Row& row, std::size_t at, const std::string& column) {
-  const std::string& text = row.further[at];
-  float value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value))
-    return value;
-  list.wrong(row.line, "column " + in_quotes(column) +
-                           ": expected a number that fits into float32, got " + in_quotes(text));
+  try {
+    return csv::needed_number(row.further[at]);
+  } catch (const UserError& error) {
+    list.wrong(row.line, "column " + in_quotes(column) + ": " + error.what());
+  }
 }
 
 // The columns that the key `fields` names.
