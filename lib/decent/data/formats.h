@@ -55,6 +55,10 @@ inline OptionKey fields_key() {
           .fallback = kNull,
           .scope = OptionScope::place};
 }
+/// Its value.
+inline std::vector<std::string> named_fields(const Options& options) {
+  return options.get_if<std::vector<std::string>>("fields").value_or(std::vector<std::string>{});
+}
 
 /// Makes a format available under its name, in this process. Throws UserError for an empty name, a
 /// name that is taken, and a format that opens nothing. Any thread.

@@ -16,7 +16,7 @@ CsvOptions csv_options(const Options& options) {
           .y = texts(options, "y"),
           .drop = texts(options, "drop").value_or(std::vector<std::string>{}),
           .one_hot = texts(options, "one_hot").value_or(std::vector<std::string>{}),
-          .fields = texts(options, "fields").value_or(std::vector<std::string>{}),
+          .fields = named_fields(options),
           .header = options.get<std::string>("header"),
           .separator = options.get<std::string>("separator"),
           .missing = options.get<std::string>("missing"),

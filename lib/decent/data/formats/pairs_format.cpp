@@ -81,8 +81,7 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
                      .vocabulary_size = options.get_if<std::int64_t>("vocabulary_size"),
                      .special = special_of(options.get<std::vector<std::int64_t>>("special")),
                      .ignore_index = options.get<std::int64_t>("ignore_index"),
-                     .fields = options.get_if<std::vector<std::string>>("fields").value_or(
-                         std::vector<std::string>{})};
+                     .fields = named_fields(options)};
   const auto vocabulary = options.get_if<std::filesystem::path>("vocabulary");
   if (vocabulary && reading.learned == nullptr) pairs.vocabulary = read_vocabulary(*vocabulary);
   const auto reference = options.get_if<Paths>("reference");

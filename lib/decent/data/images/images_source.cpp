@@ -143,8 +143,7 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
        .numbers = {.known = reading.classes,
                    .where = reading.where,
                    .bytewise = options.get<std::string>("class_order") == "bytewise"},
-       .fields = options.get_if<std::vector<std::string>>("fields").value_or(
-           std::vector<std::string>{})});
+       .fields = named_fields(options)});
 }
 
 std::unique_ptr<Source> open(const Options& options) { return open_as(options, {}); }
