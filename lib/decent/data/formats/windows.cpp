@@ -34,11 +34,12 @@ std::vector<std::int64_t> ends_of(const std::vector<Piece>& pieces) {
 template <class Id>
 class WindowsSource final : public Source {
  public:
-  WindowsSource(Sequence sequence, const Windows& windows, std::optional<std::int64_t> vocabulary)
+  WindowsSource(Sequence sequence, std::vector<std::int64_t> ends, const Windows& windows,
+                std::optional<std::int64_t> vocabulary)
       : sequence_(std::move(sequence)),
         windows_(windows),
         vocabulary_(vocabulary),
-        ends_(ends_of(sequence_.pieces)),
+        ends_(std::move(ends)),
         size_((ends_.back() - windows.length - 1) / windows.stride + 1),
         fields_{{"x", DType::int64, {windows.length}}, {"y", DType::int64, {windows.length}}} {}
 
@@ -120,7 +121,7 @@ class WindowsSource final : public Source {
 
 std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& windows,
                                             std::optional<std::int64_t> vocabulary) {
-  const std::vector<std::int64_t> ends = ends_of(sequence.pieces);
+  std::vector<std::int64_t> ends = ends_of(sequence.pieces);
   const std::int64_t count = ends.empty() ? 0 : ends.back();
   if (count <= windows.length) {
     throw UserError("'" + sequence.file->path().string() + "': holds " +
@@ -129,7 +130,8 @@ std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& wi
                     " and one more for y");
   }
   const auto make = [&]<class Id>(Id) -> std::unique_ptr<Source> {
-    return std::make_unique<WindowsSource<Id>>(std::move(sequence), windows, vocabulary);
+    return std::make_unique<WindowsSource<Id>>(std::move(sequence), std::move(ends), windows,
+                                               vocabulary);
   };
   switch (sequence.type) {
     case IdType::uint8:
