@@ -56,9 +56,9 @@ std::vector<Field> FieldTransform::fields(std::vector<Field> before) {
 }
 
 void FieldTransform::apply(std::vector<HostArray>& sample, SampleRandom& random) const {
+  if (!mask_) return change(sample[index_], random);
   SampleRandom same = random;
   change(sample[index_], random);
-  if (!mask_) return;
   change_as_image(sample[*mask_], [&](HostArray& mask) { change_mask(mask, same); });
 }
 
