@@ -18,6 +18,10 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxDimensions = 32;  // numpy's own limit until 2.0
 
+[[noreturn]] void fail_damaged(std::string_view name, const std::string& what) {
+  throw UserError(std::string(name) + ": not a .npy array: its header is damaged (" + what + ")");
+}
+
 // Reads the Python dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
 // 4), }
 class NpyHeaderReader {
@@ -36,21 +40,8 @@ class NpyHeaderReader {
     return {.descr = *descr_, .shape = *shape_, .fortran_order = *order_, .data_offset = 0};
   }
 
-  NpyHeader header() {
-    NpyLayout its = layout();
-    NpyHeader header;
-    header.dtype = dtype_of_descr(its.descr);
-    header.shape = std::move(its.shape);
-    header.fortran_order = its.fortran_order;
-    header.data_bytes = bytes_of(header);
-    return header;
-  }
-
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(std::string(name_) + ": not a .npy array: its header is damaged (" + what +
-                    ")");
-  }
+  [[noreturn]] void fail(const std::string& what) const { fail_damaged(name_, what); }
 
   void skip_space() {
     while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t')) {
@@ -124,39 +115,38 @@ class NpyHeaderReader {
     }
   }
 
-  DType dtype_of_descr(const std::string& descr) const {
-    static const std::map<std::string, DType> known = {
-        {"|b1", DType::boolean}, {"|u1", DType::uint8},   {"|i1", DType::int8},
-        {"<i2", DType::int16},   {"<i4", DType::int32},   {"<i8", DType::int64},
-        {"<f2", DType::float16}, {"<f4", DType::float32}, {"<f8", DType::float64}};
-    const auto found = known.find(descr);
-    if (found != known.end()) return found->second;
-    const bool big_endian = descr.starts_with('>');
-    throw UserError(
-        std::string(name_) + ": elements of type '" + descr.substr(0, 40) + "' are not supported" +
-        (big_endian
-             ? " (big-endian; array.astype('<" + descr.substr(1, 10) + "') can be saved instead)"
-             : "; valid: bool, uint8, int8, int16, int32, int64, float16, "
-               "float32, float64"));
-  }
-
-  std::size_t bytes_of(const NpyHeader& header) const {
-    std::size_t bytes = size_of(header.dtype);
-    for (std::int64_t extent : header.shape) {
-      if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) ||
-          bytes > static_cast<std::size_t>(INT64_MAX)) {
-        fail("its shape " + shape_text(header.shape) + " is too large");
-      }
-    }
-    return bytes;
-  }
-
   std::string_view text_;
   std::string_view name_;
   std::optional<std::string> descr_;
   std::optional<bool> order_;
   std::optional<std::vector<std::int64_t>> shape_;
 };
+
+DType dtype_of_descr(const std::string& descr, std::string_view name) {
+  static const std::map<std::string, DType> known = {
+      {"|b1", DType::boolean}, {"|u1", DType::uint8},   {"|i1", DType::int8},
+      {"<i2", DType::int16},   {"<i4", DType::int32},   {"<i8", DType::int64},
+      {"<f2", DType::float16}, {"<f4", DType::float32}, {"<f8", DType::float64}};
+  const auto found = known.find(descr);
+  if (found != known.end()) return found->second;
+  const bool big_endian = descr.starts_with('>');
+  throw UserError(
+      std::string(name) + ": elements of type '" + descr.substr(0, 40) + "' are not supported" +
+      (big_endian
+           ? " (big-endian; array.astype('<" + descr.substr(1, 10) + "') can be saved instead)"
+           : "; valid: bool, uint8, int8, int16, int32, int64, float16, float32, float64"));
+}
+
+std::size_t bytes_of(const NpyHeader& header, std::string_view name) {
+  std::size_t bytes = size_of(header.dtype);
+  for (std::int64_t extent : header.shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) ||
+        bytes > static_cast<std::size_t>(INT64_MAX)) {
+      fail_damaged(name, "its shape " + shape_text(header.shape) + " is too large");
+    }
+  }
+  return bytes;
+}
 
 // The dictionary of a header at the start of `bytes`.
 std::string_view header_text(std::span<const std::byte> bytes, std::string_view name) {
@@ -178,25 +168,20 @@ std::string_view header_text(std::span<const std::byte> bytes, std::string_view 
   return text.substr(begin, length);
 }
 
-// The byte behind the dictionary.
-std::size_t offset_behind(std::string_view header, std::span<const std::byte> bytes) {
-  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
-  return static_cast<std::size_t>(header.data() + header.size() - begin);
-}
-
 }  // namespace
 
 NpyLayout parse_npy_layout(std::span<const std::byte> bytes, std::string_view name) {
   const std::string_view text = header_text(bytes, name);
   NpyLayout layout = NpyHeaderReader(text, name).layout();
-  layout.data_offset = offset_behind(text, bytes);
+  layout.data_offset =
+      static_cast<std::size_t>(std::as_bytes(std::span(text)).data() + text.size() - bytes.data());
   return layout;
 }
 
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
-  const std::string_view text = header_text(bytes, name);
-  NpyHeader header = NpyHeaderReader(text, name).header();
-  header.data_offset = offset_behind(text, bytes);
+  NpyHeader header{parse_npy_layout(bytes, name)};
+  header.dtype = dtype_of_descr(header.descr, name);
+  header.data_bytes = bytes_of(header, name);
   return header;
 }
 

@@ -14,29 +14,25 @@
 namespace decent {
 
 /// What a .npy header says, and where the array's bytes begin.
-struct NpyHeader {
-  DType dtype = DType::float32;
+struct NpyLayout {
+  std::string descr;  // the type of the elements, as NumPy writes it: "<u2"
   std::vector<std::int64_t> shape;
   bool fortran_order = false;   // the first index moves fastest
   std::size_t data_offset = 0;  // bytes from the start of the file
-  std::size_t data_bytes = 0;   // product of the shape times the element size
 };
 
-/// The same for elements of any type, which NumPy writes as "<u2".
-struct NpyLayout {
-  std::string descr;
-  std::vector<std::int64_t> shape;
-  bool fortran_order = false;
-  std::size_t data_offset = 0;
+/// The same for elements of a type that can be read.
+struct NpyHeader : NpyLayout {
+  DType dtype = DType::float32;
+  std::size_t data_bytes = 0;  // product of the shape times the element size
 };
 
 /// Parses the header at the start of `bytes`, which may end after it. Throws UserError naming
 /// `name` if it is not a valid header, and for records.
 NpyLayout parse_npy_layout(std::span<const std::byte> bytes, std::string_view name);
 
-/// Parses the header at the start of `bytes`, which may end after it. Throws UserError naming
-/// `name` if it is not a valid header, and for element types that cannot be read (big-endian,
-/// complex, unsigned of more than 8 bits, text, objects, records).
+/// The same. Throws UserError also for element types that cannot be read (big-endian, complex,
+/// unsigned of more than 8 bits, text, objects).
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view name);
 
 /// The elements of an array in Fortran order, in C order.
