@@ -59,6 +59,14 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
   return fd;
 }
 
+void sync_by(int (*sync)(int), const std::filesystem::path& folder_path) {
+  const Descriptor folder(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int error = folder.get() < 0 ? errno : sync(folder.get()) != 0 ? errno : 0;
+  // Some file systems (FUSE, SMB) have no fsync for folders: nothing more can be done there.
+  if (error == 0 || error == EINVAL || error == ENOTSUP) return;
+  throw WriteError("cannot write to the folder '" + folder_path.string() + "': " + reason(error));
+}
+
 // Some file systems (FUSE, NFS) do not support RENAME_NOREPLACE; there a check before the rename
 // must do.
 int rename_unless_there(const char* from, const char* to) {
@@ -294,13 +302,9 @@ void create_folders(const std::filesystem::path& path) {
     throw WriteError("cannot create the folder '" + path.string() + "': " + failed.message());
 }
 
-void sync_folder(const std::filesystem::path& path) {
-  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const int error = folder.get() < 0 ? errno : ::fsync(folder.get()) != 0 ? errno : 0;
-  // Some file systems (FUSE, SMB) have no fsync for folders: nothing more can be done there.
-  if (error == 0 || error == EINVAL || error == ENOTSUP) return;
-  throw WriteError("cannot write to the folder '" + path.string() + "': " + reason(error));
-}
+void sync_folder(const std::filesystem::path& path) { sync_by(::fsync, path); }
+
+void sync_tree(const std::filesystem::path& path) { sync_by(::syncfs, path); }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) {

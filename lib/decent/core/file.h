@@ -77,8 +77,8 @@ class AtomicFile {
   /// Makes the file appear. Throws WriteError naming it if any of this failed.
   void commit();
 
-  // The steps of commit(), for callers who make several files appear together, in order. All throw
-  // WriteError.
+  // The steps of commit(), for callers who make several files appear together, in order. Those who
+  // call sync_tree() need no sync(). All throw WriteError.
 
   /// Makes the content durable and closes the file, still under its temporary name.
   void sync();
@@ -117,6 +117,11 @@ void create_folders(const std::filesystem::path& path);
 
 /// Makes the folder's list of names durable (fsync). Throws WriteError.
 void sync_folder(const std::filesystem::path& path);
+
+/// Makes all files and folders in it durable, and whatever else was written to its file system
+/// (syncfs): for many small files, which would wait for the disk one after another. Throws
+/// WriteError.
+void sync_tree(const std::filesystem::path& path);
 
 /// Renames a file or folder within one file system, and makes it durable. An empty folder or a file
 /// of the new name is replaced. Throws WriteError.

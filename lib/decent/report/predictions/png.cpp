@@ -70,6 +70,7 @@ class PngPredictions final : public PredictionFile {
   }
 
   void finish() override {
+    sync_tree(temporary_);
     rename_durably(temporary_, path_);
     temporary_.clear();
   }
@@ -109,7 +110,10 @@ class PngPredictions final : public PredictionFile {
     if (fs::exists(file, failed))
       refuse("two images would have the mask '" + name.string() + "'; rename one");
     create_folders(file.parent_path());
-    write_file(file, png_of(mask, extents[0], extents[1], file));
+    AtomicFile output(file);
+    output.write(png_of(mask, extents[0], extents[1], file));
+    output.check();
+    output.rename();
   }
 
   fs::path path_;
