@@ -101,6 +101,21 @@ def test_a_name_that_is_a_folder(settings: dict, tmp_path: Path) -> None:
     assert_says(refused(tmp_path, settings, "out.csv", *AS_IT_IS), "--predict: 'out.csv' is a folder")
 
 
+@pytest.mark.parametrize("there", ["a file", "an empty file", "a folder"])
+def test_something_that_has_the_name_of_a_folder_of_masks(there: str, settings: dict, tmp_path: Path) -> None:
+    """Refused before the model is read: there is none. An empty folder is taken."""
+    away = merged(settings, {"model": {"path": "gone.pt"}})
+    place = tmp_path / "masks"
+    if there == "a folder":
+        place.mkdir()
+        assert_says(refused(tmp_path, away, "masks/", *AS_IT_IS), "gone.pt")
+        (place / "0.png").touch()
+    else:
+        place.write_text("older" if there == "a file" else "")
+    message = refused(tmp_path, away, "masks/", *AS_IT_IS)
+    assert_says(message, "--predict 'masks/': there is something of this name already; remove it, or choose another name")
+
+
 @pytest.mark.parametrize("key", ["train", "eval", "predict"])
 def test_a_file_that_is_read(key: str, settings: dict, tmp_path: Path) -> None:
     write_safetensors(tmp_path / "d.safetensors", {"x": np.zeros((3, 64), np.float32), "y": np.zeros(3, np.int64)})

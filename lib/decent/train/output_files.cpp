@@ -165,6 +165,9 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   outputs.push_back({where, folder.checkpoints(), other_folder, true});
 }
 
+// Whether --predict names a folder of masks.
+bool is_folder(const fs::path& predict_file) { return !predict_file.has_filename(); }
+
 std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& recipe) {
   std::vector<OutputFile> outputs;
   if (command.trains) {
@@ -179,7 +182,7 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
   }
   if (command.predict_file) {
     const fs::path& path = *command.predict_file;
-    const bool folder = !path.has_filename();  // of masks
+    const bool folder = is_folder(path);
     outputs.push_back(
         {"--predict", folder ? path.parent_path() : path, "choose another name or folder", folder});
   }
@@ -202,6 +205,16 @@ void refuse_folders(std::span<const OutputFile> outputs) {
   }
 }
 
+// A folder of masks replaces nothing but an empty folder: renaming it would fail at the end.
+void check_masks(const fs::path& predict_file) {
+  const fs::path folder = predict_file.parent_path();
+  std::error_code failed;
+  if (!fs::exists(folder, failed)) return;
+  if (fs::is_directory(folder, failed) && fs::is_empty(folder, failed)) return;
+  throw UserError("--predict '" + predict_file.string() +
+                  "': there is something of this name already; remove it, or choose another name");
+}
+
 // Throws if the predictions would replace another file that this command or the run writes.
 void check_predictions(const CommandFiles& command, const RunFolder& run) {
   std::vector<InputFile> others = {{"the run's model", run.model(RunModel::last, ".safetensors")},
@@ -212,6 +225,7 @@ void check_predictions(const CommandFiles& command, const RunFolder& run) {
                                    {"the run's table of classes", run.class_scores()},
                                    {"the run's table of classes", run.confusion()}};
   if (command.export_file) others.push_back({"the file of --export", *command.export_file});
+  if (is_folder(*command.predict_file)) check_masks(*command.predict_file);
   const Location written(*command.predict_file);
   for (const InputFile& other : others) {
     if (!same_file(written, Location(other.path))) continue;

@@ -44,9 +44,9 @@ struct CommandFiles {
   int rank = 0;
 };
 
-/// Throws UserError if the command would write over a file that it or the recipe names, or if a
-/// folder has the name of a file to be written. External data of a model is checked only if `model`
-/// is given. Writes nothing.
+/// Throws UserError if the command would write over a file that it or the recipe names, if a folder
+/// has the name of a file to be written, or if there is something that a folder of masks would
+/// replace. External data of a model is checked only if `model` is given. Writes nothing.
 void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model = nullptr);
 
 }  // namespace decent

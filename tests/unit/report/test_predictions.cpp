@@ -174,8 +174,18 @@ TEST_F(Predictions, OfPixelsAreAFolderOfMasks) {
   without_names.files = {};
   EXPECT_TRUE(std::filesystem::is_regular_file(write("q/", {without_names}) / "1.png"));
   EXPECT_EQ(files(), 2U);
-  EXPECT_THAT(testing::refusal([&] { find_prediction_format(path)->open(path, {}); }),
-              HasSubstr("p/': there is something of this name already; remove it"));
+}
+
+// The program refuses such a folder before it predicts.
+TEST_F(Predictions, OfPixelsReplaceNoFolderThatHasMasks) {
+  const PredictionBatch batch = two_masks(kFour);
+  const auto path = write("p/", {batch});
+  auto file = find_prediction_format(path)->open(path, {});
+  file->add(batch);
+  EXPECT_THROW(file->finish(), WriteError);
+  file.reset();
+  EXPECT_TRUE(std::filesystem::is_regular_file(path / "b.png"));
+  EXPECT_EQ(files(), 1U);
 }
 
 TEST_F(Predictions, AreRefusedAsMasks) {

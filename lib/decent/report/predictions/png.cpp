@@ -42,9 +42,6 @@ class PngPredictions final : public PredictionFile {
       : path_(path.parent_path()),
         temporary_(path_.string() + "." + random_name(kRandomDigits) + ".tmp") {
     std::error_code failed;
-    if (fs::exists(path_, failed) && !fs::is_empty(path_, failed))
-      refuse("there is something of this name already; remove it, or choose another name");
-    failed.clear();
     fs::create_directory(temporary_, failed);
     if (failed) throw WriteError("cannot write '" + path_.string() + "': " + failed.message());
   }
