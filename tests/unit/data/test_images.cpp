@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "../support/child_process.h"
 #include "../support/refusal.h"
 #include "../support/temporary_folder.h"
 #include "decent/core/file.h"
@@ -107,6 +109,29 @@ TEST(Images, KeepToALimitOfPixels) {
   const std::string file = png();
   EXPECT_EQ(refusal([&] { decode_image(std::as_bytes(std::span(file)), "a", 3, pixels, 1); }),
             "'a': an image of 2 by 1 pixels; the most that is read is 1 pixel");
+}
+
+// The largest address space that this process had, in kB.
+std::int64_t most_addresses() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word && word != "VmPeak:";) {
+  }
+  std::int64_t most = 0;
+  status >> most;
+  return most;
+}
+
+TEST(Images, OfPngAllocateNoLengthThatAChunkOnlyClaims) {
+  constexpr std::size_t kBehindHeader = 33;
+  const std::string file = png().insert(kBehindHeader, std::string("\x40\0\0\0eXIf", 8));  // 1 GiB
+  const auto grown = [&] {
+    const std::int64_t before = most_addresses();
+    Pixels pixels;
+    const std::string message =
+        refusal([&] { decode_image(std::as_bytes(std::span(file)), "a", 3, pixels); });
+    return message + (most_addresses() - before < (1 << 19) ? "" : ", allocated");
+  };
+  EXPECT_EQ(testing::in_child(grown), "'a': a damaged PNG image: the file ends too early");
 }
 
 TEST(Exif, OrientationInBothByteOrders) {

@@ -15,8 +15,6 @@ namespace decent {
 namespace {
 
 constexpr std::size_t kSignature = 8;
-// The most memory for a chunk that describes the image, e.g. with text.
-constexpr png_alloc_size_t kMostChunkBytes = 8 << 20;
 
 std::size_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
   std::size_t value = 0;
@@ -111,7 +109,9 @@ class PngDecoder {
   bool read_header() {
     if (setjmp(back_) != 0) return false;
     png_set_read_fn(png_, this, read);
-    png_set_chunk_malloc_max(png_, kMostChunkBytes);
+    // Skips chunks that only describe the image. libpng would allocate any length that one of them,
+    // eXIf, has in the file: png_set_chunk_malloc_max does not limit that.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_size and begin() limit more
     png_read_info(png_, info_);
     type_ = png_get_color_type(png_, info_);
