@@ -50,8 +50,8 @@ def train(recipe: Recipe, workers: int = 1, *, set: Mapping[str, object] | None 
     Progress is shown as a bar in a terminal, as a display that changes in a notebook, and as lines elsewhere.
 
     Ctrl-C (in a notebook: interrupt the kernel) saves a checkpoint and raises Stopped, a KeyboardInterrupt; a second
-    Ctrl-C ends the training at once. If this process ends, however it ends, the program saves a checkpoint and stops, too. Other threads go
-    on while this function waits.
+    Ctrl-C ends the training at once. If this process ends, however it ends, the program saves a checkpoint and stops,
+    too. Other threads go on while this function waits.
 
     Raises TrainingError with the program's message and exit code, TypeError for values that no recipe can hold, and
     FileNotFoundError if the program is not there.
