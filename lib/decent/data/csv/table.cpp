@@ -128,14 +128,10 @@ class Scan {
                    const std::vector<std::string>& sorted, const char* what) const {
     if (place_of(word, sorted)) return;
     std::vector<std::string> shown;
-    for (std::size_t i = 0; i < sorted.size() && i <= kShownClasses; ++i)
-      shown.push_back(in_quotes(sorted[i]));
-    const std::size_t left = sorted.size() > kShownClasses ? sorted.size() - kShownClasses : 0;
-    if (left > 0) shown.resize(kShownClasses);
+    for (const std::string& each : sorted) shown.push_back(in_quotes(each));
     const auto nearest = nearest_name(word, sorted);
     reader.fail(layout_.column(column) + ": expected one of the " + what + " of " + known_->from +
-                ", " + join(shown) + (left > 0 ? " and " + std::to_string(left) + " more" : "") +
-                ", got " + in_quotes(word) +
+                ", " + some_of(shown, kShownClasses) + ", got " + in_quotes(word) +
                 (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
   }
 
