@@ -235,7 +235,6 @@ const Pixels& ImagesSource::decoded(std::int64_t index) const {
 const Pixels& ImagesSource::decoded_mask(std::int64_t index, const Pixels* image) const {
   thread_local std::vector<std::byte> content;
   thread_local Pixels mask;
-  check_mask_there(index);
   const std::filesystem::path path = mask_file(index);
   OpenFile(path).read(content);
   decode_mask(content, path.string(), mask);
@@ -250,16 +249,14 @@ const Pixels& ImagesSource::decoded_mask(std::int64_t index, const Pixels* image
 std::filesystem::path ImagesSource::mask_file(std::int64_t index) const {
   // The path of a list may be absolute.
   const std::filesystem::path name(listing_.name(index));
-  return (masks_.value() / name.relative_path()).replace_extension(".png");
+  std::filesystem::path file = (masks_.value() / name.relative_path()).replace_extension(".png");
+  std::error_code failed;
+  if (std::filesystem::exists(file, failed)) return file;
+  throw UserError("image '" + name.string() + "' has no mask: there is no '" + file.string() + "'");
 }
 
 void ImagesSource::check_mask_there(std::int64_t index) const {
-  if (!masks_) return;
-  std::error_code failed;
-  const std::filesystem::path file = mask_file(index);
-  if (std::filesystem::exists(file, failed)) return;
-  throw UserError("image '" + std::string(listing_.name(index)) + "' has no mask: there is no '" +
-                  file.string() + "'");
+  if (masks_) mask_file(index);
 }
 
 // In a sample.

@@ -56,6 +56,7 @@ class ImagesSource : public SourceOfRows {
 
   const Pixels& decoded(std::int64_t index) const;
   const Pixels& decoded_mask(std::int64_t index, const Pixels* image) const;
+  /// Throws UserError if it is not there.
   std::filesystem::path mask_file(std::int64_t index) const;
   ImageSize size_of(const Pixels& pixels) const;
   void write_image(const Pixels& pixels, std::byte* out) const;
