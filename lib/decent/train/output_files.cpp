@@ -10,6 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
 #include "decent/model/model.h"
+#include "decent/report/predictions/formats.h"
 #include "decent/runfolder/run_folder.h"
 #include "decent/train/model_files.h"
 
@@ -165,9 +166,6 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   outputs.push_back({where, folder.checkpoints(), other_folder, true});
 }
 
-// Whether --predict names a folder of masks.
-bool is_folder(const fs::path& predict_file) { return !predict_file.has_filename(); }
-
 std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& recipe) {
   std::vector<OutputFile> outputs;
   if (command.trains) {
@@ -182,7 +180,7 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
   }
   if (command.predict_file) {
     const fs::path& path = *command.predict_file;
-    const bool folder = is_folder(path);
+    const bool folder = is_mask_folder(path);
     outputs.push_back(
         {"--predict", folder ? path.parent_path() : path, "choose another name or folder", folder});
   }
@@ -225,7 +223,7 @@ void check_predictions(const CommandFiles& command, const RunFolder& run) {
                                    {"the run's table of classes", run.class_scores()},
                                    {"the run's table of classes", run.confusion()}};
   if (command.export_file) others.push_back({"the file of --export", *command.export_file});
-  if (is_folder(*command.predict_file)) check_masks(*command.predict_file);
+  if (is_mask_folder(*command.predict_file)) check_masks(*command.predict_file);
   const Location written(*command.predict_file);
   for (const InputFile& other : others) {
     if (!same_file(written, Location(other.path))) continue;

@@ -16,9 +16,12 @@ const std::array<PredictionFormat, 5>& table() {
 
 std::span<const PredictionFormat> prediction_formats() { return table(); }
 
+bool is_mask_folder(const std::filesystem::path& path) {
+  return !path.empty() && !path.has_filename();
+}
+
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path) {
-  const bool is_folder = !path.empty() && !path.has_filename();
-  const std::string extension = is_folder ? "/" : path.extension().string();
+  const std::string extension = is_mask_folder(path) ? "/" : path.extension().string();
   for (const PredictionFormat& format : prediction_formats())
     if (format.extension == extension) return &format;
   return nullptr;

@@ -23,8 +23,10 @@ struct PredictionFormat {
 
 std::span<const PredictionFormat> prediction_formats();
 
-/// The format with the extension of the file's name, or of folders if the path ends in a slash;
-/// null if there is none.
+/// Whether the path ends in a slash: predictions become a folder of masks.
+bool is_mask_folder(const std::filesystem::path& path);
+
+/// The format with the extension of the file's name, or of folders; null if there is none.
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path);
 
 /// ".npz, .csv or ..".
