@@ -169,7 +169,7 @@ def batched(pairs: list[Pair]) -> list[list[Pair]]:
 
 
 def of_tokens(folder: Path, **changes: object) -> dict:
-    return merged(settings(folder, "batch", data={"batch_tokens": TOKENS}), changes)
+    return merged(settings(folder, "batch", data={"batch_tokens": TOKENS, "eval": None}), changes)
 
 
 def test_batches_of_tokens_in_the_order_of_the_file(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_what_has_no_batches_of_tokens(data: tuple[Path, list[Pair]], tmp_path: 
     cases = {
         "data.batch_tokens: the samples of data.train are all of one size (x int64[9], x_mask bool[9], y_in int64[12], y int64[12], "
         "y_mask bool[12]), for which data.batch_size says how large a batch is; texts of format pairs keep their lengths with `pad: "
-        "batch`": settings(folder, "length", data={"batch_tokens": TOKENS}),
+        "batch`": settings(folder, "length", data={"batch_tokens": TOKENS, "eval": None}),
         f"data.batch_tokens: expected at least the tokens of the longest sample, got {longest - 1}; sample {first} ('{folder}/pairs.tsv'), "
         f"counted from 0, has {longest}": of_tokens(folder, data={"batch_tokens": longest - 1}),
         "data.batch_tokens: its batches are made of samples of similar lengths, while data.sampling draws samples by weights":

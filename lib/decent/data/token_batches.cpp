@@ -11,11 +11,11 @@ namespace decent {
 namespace {
 
 // A number of an epoch that neither the order of training nor a holdout (subset.cpp) has.
-constexpr std::uint64_t kEpoch = std::numeric_limits<std::uint64_t>::max() - 1;
+constexpr std::uint64_t kBatchingEpoch = std::numeric_limits<std::uint64_t>::max() - 1;
 
 std::vector<std::int64_t> order_by_length(std::span<const std::int32_t> lengths,
                                           std::uint64_t seed) {
-  const KeyedPermutation shuffled(lengths.size(), seed, kEpoch);
+  const KeyedPermutation shuffled(lengths.size(), seed, kBatchingEpoch);
   std::vector<std::int64_t> order(lengths.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(shuffled(i));
   std::ranges::stable_sort(

@@ -53,7 +53,7 @@ TEST(TokenBatches, TakeSamplesByLength) {
     for (const std::int64_t sample : batches.batch(i))
       its.push_back(lengths[static_cast<std::size_t>(sample)]);
   }
-  EXPECT_THAT(batches.longest(), ElementsAre(batches.batch(2).front()));
+  EXPECT_EQ(batches.longest().front(), 0);  // of the two batches with a 5, the larger one
   EXPECT_THAT(found, ElementsAre(Lengths{1, 1, 2}, Lengths{3, 5}, Lengths{5}));
 }
 
