@@ -24,7 +24,7 @@ class Run {
       const updates = this.steps[i] - before;
       samples += updates * (samples_per_s[i] ?? 0) * (step_ms[i] ?? 0) / 1000;
       seconds += updates * (step_ms[i] ?? 0) / 1000;
-      this.samples[i] = samples;
+      this.samples[i] = Math.round(samples);  // a product of rounded numbers
       this.seconds[i] = seconds;
       before = this.steps[i];
     }
