@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::string_view kLessMemory =
     "\nA smaller data.batch_size or data.batch_tokens (with train.grad_accumulation in its place) "
-    "or "
-    "amp.dtype: bf16 needs less memory.";
+    "or amp.dtype: bf16 needs less memory.";
 constexpr std::string_view kFragments =
     "\nMuch of the memory that LibTorch holds is free in pieces that are too small: "
     "PYTORCH_ALLOC_CONF=expandable_segments:True in the environment lets it join them.";

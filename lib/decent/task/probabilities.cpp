@@ -3,9 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "decent/data/batch.h"
 #include "decent/task/criterion.h"
 #include "decent/task/passes.h"

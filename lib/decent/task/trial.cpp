@@ -236,18 +236,17 @@ void try_evaluation(Task& task, const Member& member, Trial& found) {
   }
 }
 
-// The samples of the batch of predictions that begins at `first`.
-std::vector<std::int64_t> batch_to_predict(const Task& task, std::int64_t first) {
-  const std::int64_t count =
-      std::min(task.recipe.data.eval_batch_size, task.predict->size() - first);
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
+// The samples from `first` on, at most `most` of them.
+std::vector<std::int64_t> samples_from(std::int64_t first, const DataSet& data, std::int64_t most) {
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(most, data.size() - first)));
   std::iota(samples.begin(), samples.end(), first);
   return samples;
 }
 
 // False where all samples of the batch are left out.
 bool try_to_predict(Task& task, std::int64_t first, Trial& found) {
-  const std::vector<std::int64_t> samples = batch_to_predict(task, first);
+  const std::vector<std::int64_t> samples =
+      samples_from(first, *task.predict, task.recipe.data.eval_batch_size);
   const Batch batch = task.predict->read(samples);
   if (batch.empty()) return false;
   const Prediction prediction = run_batch(task, *task.predict, samples, batch, found);
@@ -276,22 +275,16 @@ void try_prediction(Task& task, Trial& found) {
   if (first < last) try_to_predict(task, last, found);
 }
 
-std::vector<std::int64_t> first_samples(const DataSet& data, std::int64_t count) {
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), count)));
-  std::iota(samples.begin(), samples.end(), std::int64_t{0});
-  return samples;
-}
-
 void choose_logits(Task& task) {
   const DataRecipe& data = task.recipe.data;
   if (task.token_batches) {
     check_logits(task, *task.train, task.token_batches->batch(0));
   } else if (task.train) {
-    check_logits(task, *task.train, first_samples(*task.train, data.batch_size.usual));
+    check_logits(task, *task.train, samples_from(0, *task.train, data.batch_size.usual));
   } else if (task.eval) {
-    check_logits(task, *task.eval, first_samples(*task.eval, data.eval_batch_size));
+    check_logits(task, *task.eval, samples_from(0, *task.eval, data.eval_batch_size));
   } else if (task.predict) {
-    check_logits(task, *task.predict, first_samples(*task.predict, data.eval_batch_size));
+    check_logits(task, *task.predict, samples_from(0, *task.predict, data.eval_batch_size));
   }
 }
 

@@ -89,9 +89,8 @@ Run prepare_run(const Recipe& recipe, const Launch& launch, const Member& member
                 const LearnedData* known, bool may_resume) {
   Task task = open_task(recipe, launch, Purpose::training, known);
   Plan plan = make_plan(task, member, may_resume ? std::optional(ResumePoint{}) : std::nullopt);
-  const std::vector<std::int64_t> first_batch = plan.sampler->micro_batch(0, 0);
-  Trial trial =
-      try_task(task, member, task.token_batches ? task.token_batches->longest() : first_batch);
+  const std::vector<std::int64_t> first = plan.sampler->micro_batch(0, 0);
+  Trial trial = try_task(task, member, task.token_batches ? task.token_batches->longest() : first);
   return {std::move(task), std::move(plan), std::move(trial)};
 }
 
